@@ -57,14 +57,14 @@ func (a *attempt) prepare(name string) error {
 		return ErrClosed
 	}
 	a.request = driver.Request{
-		Name: name, Token: token.reveal(), Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
+		Name: name, Token: driver.TokenOf(token.reveal()), Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan},
 	}
 	if l.cfg.trace != nil {
 		a.request.Holder.Trace = l.traceOf(a.ctx)
 	}
 	if a.replaces != nil {
-		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token.reveal()
+		a.request.Shared, a.request.Replaces = a.replaces.shared, driver.TokenOf(a.replaces.token.reveal())
 	}
 	if a.request.Detached = l.guarantees.Bound != driver.BoundToNothing && (set.detached || a.replaces != nil); a.request.Detached {
 		if !l.guarantees.Detached || a.request.Shared {
@@ -72,7 +72,7 @@ func (a *attempt) prepare(name string) error {
 		}
 	}
 	err := a.request.Validate(&l.guarantees)
-	a.request.Token, a.request.Replaces = "", ""
+	a.request.Token, a.request.Replaces = driver.TokenOf(""), driver.TokenOf("")
 	if err != nil {
 		return err
 	}
@@ -307,9 +307,9 @@ func (a *attempt) newToken() secret {
 // to its waiters.
 func (a *attempt) toSend() driver.Request {
 	r := a.request
-	r.Token = a.h.token.reveal()
+	r.Token = driver.TokenOf(a.h.token.reveal())
 	if a.replaces != nil {
-		r.Replaces = a.replaces.token.reveal()
+		r.Replaces = driver.TokenOf(a.replaces.token.reveal())
 	}
 	for _, token := range a.spent {
 		r.Spent = append(r.Spent, token.reveal())

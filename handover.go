@@ -50,7 +50,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	switch {
 	case t.gone && (granted || lost):
 		l.unlock()
-		l.cleaner.add(cleanUp{name: r.Name, token: hide(r.Token), acquire: true, events: t.a.events}, r.TTL)
+		l.cleaner.add(cleanUp{name: r.Name, token: hide(r.Token.Text()), acquire: true, events: t.a.events}, r.TTL)
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		newState, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease

@@ -246,7 +246,7 @@ func (c *config) check(g *driver.Guarantees) error {
 			return err
 		}
 	}
-	r := driver.Request{Name: "name", Token: "token", TTL: c.defaults.ttl, Holder: driver.Holder{Label: c.defaults.label}, Detached: c.defaults.detached && g.Bound != driver.BoundToNothing}
+	r := driver.Request{Name: "name", Token: driver.TokenOf("token"), TTL: c.defaults.ttl, Holder: driver.Holder{Label: c.defaults.label}, Detached: c.defaults.detached && g.Bound != driver.BoundToNothing}
 	return r.Validate(g)
 }
 

@@ -299,7 +299,7 @@ func (w *permitWatch) stop() {
 // in the store's queue.
 func (p *permitCall) request(name string) driver.Request {
 	return driver.Request{
-		Name: name, Token: newToken(), TTL: p.set.ttl,
+		Name: name, Token: driver.TokenOf(newToken()), TTL: p.set.ttl,
 		Holder: driver.Holder{Host: p.l.host, PID: p.l.pid, Label: p.set.label},
 	}
 }

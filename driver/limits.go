@@ -60,11 +60,11 @@ const reservedTokens = "padlock:"
 
 // Validate checks r against all limits.
 func (r *Request) Validate(g *Guarantees) error {
-	if err := CheckHold(r.Name, r.Token, g); err != nil {
+	if err := CheckHold(r.Name, r.Token.Text(), g); err != nil {
 		return err
 	}
-	if r.Replaces != "" {
-		if err := CheckToken(r.Replaces); err != nil {
+	if r.Replaces.Text() != "" {
+		if err := CheckToken(r.Replaces.Text()); err != nil {
 			return fmt.Errorf("token to be replaced: %w", err)
 		}
 	}

@@ -21,7 +21,7 @@ func TestCheckToken(t *testing.T) {
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "token") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("a token of %d bytes: %v", len(token), err)
 		}
-		r := Request{Name: "n", Token: "t", Replaces: token, TTL: MinTTL}
+		r := Request{Name: "n", Token: TokenOf("t"), Replaces: TokenOf(token), TTL: MinTTL}
 		if err := r.Validate(&Guarantees{}); errors.Is(err, ErrInvalid) != (token != "") {
 			t.Errorf("a request that replaces a token of %d bytes: %v", len(token), err)
 		}

@@ -162,11 +162,11 @@ func call(t *testing.T, s Store, method, name string) ([]reflect.Value, error) {
 		case reflect.TypeFor[context.Context]():
 			args = append(args, reflect.ValueOf(t.Context()))
 		case reflect.TypeFor[Request]():
-			args = append(args, reflect.ValueOf(Request{Name: name, Token: "token"}))
+			args = append(args, reflect.ValueOf(Request{Name: name, Token: TokenOf("token")}))
 		case reflect.TypeFor[[]Request]():
-			args = append(args, reflect.ValueOf([]Request{{Name: name, Token: "token"}}))
+			args = append(args, reflect.ValueOf([]Request{{Name: name, Token: TokenOf("token")}}))
 		case reflect.TypeFor[[]Extension]():
-			args = append(args, reflect.ValueOf([]Extension{{Name: name, Token: "token"}}))
+			args = append(args, reflect.ValueOf([]Extension{{Name: name, Token: TokenOf("token")}}))
 		case reflect.TypeFor[string]():
 			args = append(args, reflect.ValueOf(name))
 		case reflect.TypeFor[Store]():

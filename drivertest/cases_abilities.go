@@ -65,7 +65,7 @@ func unsupported(c *check) {
 		{"Acquire with Detached", binds && !c.g.Detached, acquire(detached)},
 		{"Acquire of a shared hold", !c.g.Shared, acquire(c.readRequest(name))},
 		{"Acquire with Replaces", binds, acquire(c.swap(l))},
-		{"Release with a cool-down", !c.g.CoolDown, func() error { _, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, time.Second); return err }},
+		{"Release with a cool-down", !c.g.CoolDown, func() error { _, err := c.a.Release(c.ctx, l.req.Name, l.req.Token.Text(), time.Second); return err }},
 	} {
 		if u.lacks {
 			c.wantUnsupported(u.call(), u.what)

@@ -48,13 +48,13 @@ var acquireCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, cl := range []*client{c.a, c.b} {
 				r := c.request(l.req.Name)
-				r.Spent = []string{newToken(), l.req.Token}
+				r.Spent = []string{newToken(), l.req.Token.Text()}
 				c.mustRefuse(cl, r, "of a held name, with the holder's token in Spent", l)
 			}
 			c.verify(l, "after others asked for the name")
 			c.releaseFreely(l)
 			r := c.request(l.req.Name)
-			r.Spent = []string{l.req.Token}
+			r.Spent = []string{l.req.Token.Text()}
 			l = c.takeSoon(c.b, r, "with a spent token in Spent")
 			c.verify(l, "that was taken with a spent token in Spent")
 			r = c.request(c.newName())
@@ -171,7 +171,7 @@ func repeatShorter(c *check) {
 	}
 	extend := func(l *lease, cl *client, units int) {
 		sent := time.Now()
-		g, err := cl.Extend(c.ctx, l.req.Name, l.req.Token, c.units(units))
+		g, err := cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), c.units(units))
 		if err != nil {
 			c.failBefore(l.liveUntil, "Extend of a live hold was refused: %v", err)
 		}
@@ -204,10 +204,10 @@ func opaqueTokens(c *check) {
 	}
 	for _, p := range pairs {
 		r := c.request(c.newName())
-		r.Token = p[0]
+		r.Token = driver.TokenOf(p[0])
 		l := c.take(c.a, r, "of a free name")
 		other := r
-		other.Token = p[1]
+		other.Token = driver.TokenOf(p[1])
 		c.mustRefuse(c.a, other, "with a token that differs a little from the holder's", l)
 		c.a.Release(c.ctx, r.Name, p[1], 0)
 		c.verify(l, "after a token that differs a little was released")
@@ -224,14 +224,14 @@ func usedOften(c *check) {
 	}
 	short := driver.Request{Name: c.newName(), TTL: c.long()}
 	for range pairs {
-		short.Token = newToken()
+		short.Token = driver.TokenOf(newToken())
 		c.releaseFreely(c.takeSoon(c.a, short, "of a name that this client uses often"))
 	}
 	long := c.request(short.Name)
 	long.Detached = c.g.Detached
 	long.Holder.Label = c.longestHolder().Label
 	l := c.takeSoon(c.b, long, "with a long label")
-	short.Token = newToken()
+	short.Token = driver.TokenOf(newToken())
 	c.mustRefuse(c.a, short, "by a client that has used the name often", l)
 	c.verify(l, "after a client that has used the name often was refused")
 	if !c.g.CoolDown {
@@ -240,6 +240,6 @@ func usedOften(c *check) {
 	}
 	end := time.Now().Add(c.long())
 	c.cool(l, c.long())
-	short.Token = newToken()
+	short.Token = driver.TokenOf(newToken())
 	c.coolingFor(c.a, short, end)
 }

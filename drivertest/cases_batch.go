@@ -52,7 +52,7 @@ var batchCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			good := driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()}
 			for _, bad := range []driver.Extension{
-				{Name: "", Token: good.Token, TTL: good.TTL}, {Name: good.Name, Token: "", TTL: good.TTL}, {Name: good.Name, Token: good.Token, TTL: -1},
+				{Name: "", Token: good.Token, TTL: good.TTL}, {Name: good.Name, Token: driver.TokenOf(""), TTL: good.TTL}, {Name: good.Name, Token: good.Token, TTL: -1},
 			} {
 				if _, err := c.a.ExtendBatch(c.ctx, []driver.Extension{good, bad}); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("ExtendBatch of %+v: want ErrInvalid, got: %v", bad, orGranted(err))
@@ -70,7 +70,7 @@ func (cl *client) ExtendBatch(ctx context.Context, holds []driver.Extension) (ou
 	defer cl.begin("ExtendBatch", &err)()
 	out, err = ability[driver.BatchExtender](cl.store).ExtendBatch(ctx, holds)
 	for i := range out {
-		cl.saw(&call{"ExtendBatch", []string{holds[i].Token}, out[i].Grant, out[i].Err == nil, out[i].Err})
+		cl.saw(&call{"ExtendBatch", []string{holds[i].Token.Text()}, out[i].Grant, out[i].Err == nil, out[i].Err})
 	}
 	return out, err
 }

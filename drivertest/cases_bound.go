@@ -50,7 +50,7 @@ var boundCases = []testCase{
 		needs:  []need{files},
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			f, err := c.a.File(l.req.Name, l.req.Token)
+			f, err := c.a.File(l.req.Name, l.req.Token.Text())
 			if err != nil {
 				c.failf("File of a live hold: %v", err)
 			}

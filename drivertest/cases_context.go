@@ -18,11 +18,11 @@ var contextCases = []testCase{
 				c.failf("Acquire with a cancelled context: want context.Canceled, got: %v", orGranted(err))
 			}
 			l := c.take(c.b, c.request(r.Name), "after an Acquire whose context had ended")
-			if _, err := c.b.Extend(canceled(), r.Name, l.req.Token, c.long()); !errors.Is(err, context.Canceled) {
+			if _, err := c.b.Extend(canceled(), r.Name, l.req.Token.Text(), c.long()); !errors.Is(err, context.Canceled) {
 				c.failf("Extend with a cancelled context: want context.Canceled, got: %v", orGranted(err))
 			}
 			c.verify(l, "after Extend with a cancelled context")
-			o, err := c.b.Release(canceled(), l.req.Name, l.req.Token, 0)
+			o, err := c.b.Release(canceled(), l.req.Name, l.req.Token.Text(), 0)
 			switch {
 			case err == nil && o != driver.OutcomeReleased:
 				c.failf("Release of a live hold with a cancelled context returns %q", o)
@@ -83,7 +83,7 @@ func (c *check) acquireFor(r driver.Request, d time.Duration) (driver.Grant, err
 func (c *check) endsLater(i int, l *lease) {
 	if c.g.Lease && i%25 == 0 {
 		c.lapse(l)
-	} else if _, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
+	} else if _, err := c.a.Release(c.ctx, l.req.Name, l.req.Token.Text(), 0); err != nil {
 		c.failf("Release after a cancelled Acquire: %v", err)
 	}
 	c.releaseFreely(c.takeSoon(c.b, c.request(l.req.Name), "after a cancelled Acquire was released or its lease ran out"))

@@ -160,7 +160,7 @@ func (c *check) refusedPromotion() (l, other *lease, ok bool) {
 // alive reports whether the lease l still exists after a promotion that the store refused. With
 // driver.PromotionRegrant, the refused promotion may have ended the lease.
 func (c *check) alive(l *lease) bool {
-	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+	_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 	return err == nil
 }
 
@@ -195,7 +195,7 @@ func intentEnds(c *check) {
 	if c.can(driver.AbilityBreak | driver.AbilityInspect) {
 		endings = append(endings, ending{"after Break, and after its reader knew", c.patience, func(l *lease) {
 			c.broken(l.req.Name)
-			_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+			_, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 			c.wantLost(err, "Extend after Break")
 		}})
 	}

@@ -115,10 +115,10 @@ func (c *check) crowd(mixed, waiting bool) {
 func (c *check) visit(ctx context.Context, cl *client, r driver.Request, stay time.Duration, ref *referee, waiting bool) error {
 	g, err := cl.Acquire(ctx, r)
 	for tries := 0; errors.Is(err, driver.ErrHeld) && tries < maxReturns; tries++ {
-		r.Token = newToken() // the old one is spent
+		r.Token = driver.TokenOf(newToken()) // the old one is spent
 		if waiting {
 			if g, err = cl.Wait(ctx, r, true); err == nil && !handed(g) {
-				r.Token = newToken()
+				r.Token = driver.TokenOf(newToken())
 			}
 		} else {
 			err = c.doze(time.Duration(1+tries%5) * time.Millisecond / 2)
@@ -131,14 +131,14 @@ func (c *check) visit(ctx context.Context, cl *client, r driver.Request, stay ti
 		return fmt.Errorf("a busy name was not granted in the end: %w", err)
 	}
 	ref.enter(g, r.Shared, c.g.Fence != driver.FenceNone)
-	if _, err := cl.Extend(ctx, r.Name, r.Token, 0); err != nil {
+	if _, err := cl.Extend(ctx, r.Name, r.Token.Text(), 0); err != nil {
 		return fmt.Errorf("Extend with ttl 0 of a live hold: %w", err)
 	}
 	if err := c.doze(stay); err != nil {
 		return err
 	}
 	ref.leave(r.Shared)
-	_, err = cl.Release(ctx, r.Name, r.Token, 0)
+	_, err = cl.Release(ctx, r.Name, r.Token.Text(), 0)
 	return err
 }
 

@@ -32,7 +32,7 @@ var detachedCases = []testCase{
 				c.errorf("Close: %v", err)
 			}
 			for _, ttl := range []time.Duration{r.TTL, 0} {
-				if g, err := c.b.Extend(c.ctx, r.Name, r.Token, ttl); err != nil || g.TTL <= 0 {
+				if g, err := c.b.Extend(c.ctx, r.Name, r.Token.Text(), ttl); err != nil || g.TTL <= 0 {
 					c.failf("after the Close of the store that took it, another store's Extend of a detached hold by %v returns %+v, %v", ttl, g, err)
 				}
 			}
@@ -42,7 +42,7 @@ var detachedCases = []testCase{
 			if g, err := c.a.Acquire(c.ctx, next); err != nil || g.TTL <= 0 {
 				c.failf("a detached hold is to be replaced: %+v, %v", g, err)
 			}
-			if o, err := c.b.Release(c.ctx, r.Name, next.Token, 0); o != driver.OutcomeReleased || err != nil {
+			if o, err := c.b.Release(c.ctx, r.Name, next.Token.Text(), 0); o != driver.OutcomeReleased || err != nil {
 				c.failf("another store's Release of a detached hold returns %v, %v", o, err)
 			}
 			if r = c.detached(); c.g.Shared {

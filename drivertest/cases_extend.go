@@ -57,7 +57,7 @@ type renewal struct {
 func (c *check) renewals() []renewal {
 	all := []renewal{
 		{what: "Extend", ask: func(l *lease, ttl time.Duration) (driver.Grant, error) {
-			return l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
+			return l.cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), ttl)
 		}},
 		{what: "a repeat of Acquire", ask: func(l *lease, ttl time.Duration) (driver.Grant, error) {
 			r := l.req
@@ -183,7 +183,7 @@ func (c *check) verifyOne(l *lease) time.Duration {
 	end, least, last := time.Now().Add(c.patience), l.grant.TTL, l.sent
 	for time.Now().Before(end) {
 		sent := time.Now()
-		g, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		g, err := c.a.Extend(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 		if err != nil && !isLoss(err) {
 			c.failf("Extend with ttl 0: want ErrExpired or ErrLost, got: %v", err)
 		}

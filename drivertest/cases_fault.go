@@ -54,7 +54,7 @@ var faultCases = []testCase{
 			l := c.take(cl, c.request(c.newName()), "of a free name")
 			c.cut(cl)
 			c.boundEnds(l, "the connection was cut")
-			err := c.extendGone(cl, l.req.Name, l.req.Token, "after the connection was cut")
+			err := c.extendGone(cl, l.req.Name, l.req.Token.Text(), "after the connection was cut")
 			c.wantLost(err, "Extend after the connection was cut")
 			c.takeSoon(c.b, c.request(l.req.Name), "after the holder's connection was cut")
 		},
@@ -69,7 +69,7 @@ var faultCases = []testCase{
 			free, done := c.request(c.newName()), make(chan error, 3)
 			ctx := context.WithoutCancel(c.ctx)
 			go func() { _, err := c.a.Acquire(ctx, free); done <- err }()
-			go func() { _, err := c.a.Extend(ctx, l.req.Name, l.req.Token, c.long()); done <- err }()
+			go func() { _, err := c.a.Extend(ctx, l.req.Name, l.req.Token.Text(), c.long()); done <- err }()
 			go func() { _, err := c.b.Release(ctx, c.stem, newToken(), 0); done <- err }()
 			c.nap(driver.MaxSilence)
 			for range 3 {
@@ -126,14 +126,14 @@ func repliesLost(c *check) {
 	c.mustRefuse(c.b, c.request(r.Name), "of a name that was taken twice by one token", l)
 	if c.g.Bound == driver.BoundToNothing {
 		err = c.withLostReply(cl, func(ctx context.Context) error {
-			_, err := cl.Extend(ctx, r.Name, l.req.Token, c.long())
+			_, err := cl.Extend(ctx, r.Name, l.req.Token.Text(), c.long())
 			return err
 		})
 		c.mustNotBe(err, "Extend whose reply was lost", driver.ErrLost, driver.ErrExpired)
 		c.livesOn(l, "after an Extend whose reply was lost")
 	}
 	err = c.withLostReply(cl, func(ctx context.Context) error {
-		o, err := cl.Release(ctx, r.Name, l.req.Token, 0)
+		o, err := cl.Release(ctx, r.Name, l.req.Token.Text(), 0)
 		if err == nil && o != driver.OutcomeReleased && o != driver.OutcomeGone {
 			c.errorf("Release whose reply was lost returns %q", o)
 		}
@@ -142,7 +142,7 @@ func repliesLost(c *check) {
 	c.mustNotBe(err, "Release whose reply was lost", driver.ErrUnavailable)
 	if err != nil { // the server may have been too slow to carry out the request
 		err = c.answered(func() error {
-			_, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
+			_, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 			return err
 		})
 	}
@@ -209,7 +209,7 @@ func (c *check) afterFault(cl *client, r driver.Request, when string) *lease {
 	var err error
 	granted := c.poll(c.patience, func() bool {
 		if l, err = c.try(cl, r); errors.Is(err, driver.ErrHeld) {
-			r.Token = newToken()
+			r.Token = driver.TokenOf(newToken())
 		}
 		return err == nil
 	})
@@ -233,7 +233,7 @@ func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 	var err error
 	c.poll(c.patience, func() bool {
 		if spent {
-			r.Token = newToken()
+			r.Token = driver.TokenOf(newToken())
 		}
 		l, err = c.try(cl, r)
 		spent = spent || errors.Is(err, driver.ErrSpent)
@@ -249,7 +249,7 @@ func (c *check) repeatRequest(cl *client, r driver.Request, spent bool) *lease {
 // livesOn repeats Extend until the store can be reached again, and checks that l is live.
 func (c *check) livesOn(l *lease, when string) {
 	err := c.answered(func() error {
-		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 		return err
 	})
 	if err != nil {

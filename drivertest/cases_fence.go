@@ -93,7 +93,7 @@ var raiseCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			raised := l.grant.Fence + 1e6
 			for _, to := range []uint64{raised, l.grant.Fence - 1, 0} {
-				if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, to); err != nil {
+				if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token.Text(), to); err != nil {
 					c.failf("RaiseFence of a live hold: %v", err)
 				}
 				if g := c.acquireAgain(l, l.req); g.Fence < raised {
@@ -133,7 +133,7 @@ func fencesUsedUp(c *check) {
 // lastFence takes a name and gets the greatest fence that a store can grant.
 func (c *check) lastFence(shared bool) *lease {
 	l := c.take(c.a, c.request(c.newName()), "of a free name")
-	if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence-2); err != nil {
+	if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token.Text(), driver.MaxFence-2); err != nil {
 		c.failf("RaiseFence to 2^53 - 2: %v", err)
 	}
 	c.releaseFreely(l)
@@ -150,7 +150,7 @@ func (c *check) lastFence(shared bool) *lease {
 // error that is not ErrHeld.
 func (c *check) acquireUntilNotHeld(cl *client, r driver.Request) (err error) {
 	c.poll(c.patience, func() bool {
-		r.Token = newToken()
+		r.Token = driver.TokenOf(newToken())
 		_, err = cl.Acquire(c.ctx, r)
 		return !errors.Is(err, driver.ErrHeld)
 	})

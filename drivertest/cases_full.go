@@ -85,7 +85,7 @@ func (c *check) noRoom(what string, err error) {
 
 func (c *check) extendFull(l *lease) {
 	sent := time.Now()
-	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, c.long())
+	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), c.long())
 	if !c.refused("extend", "Extend of a live hold", err) {
 		l.setEnd(c, g, sent)
 		c.verify(l, "after Extend while the store is full")
@@ -94,7 +94,7 @@ func (c *check) extendFull(l *lease) {
 
 // ends releases a hold until the store answers. The cases about Release check outcomes.
 func (c *check) ends(l *lease, keep time.Duration) {
-	err := c.answered(func() error { _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, keep); return err })
+	err := c.answered(func() error { _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token.Text(), keep); return err })
 	if err != nil {
 		c.failf("Release with room again: %v", err)
 	}
@@ -114,7 +114,7 @@ func fullStore(c *check) {
 	for _, r := range refused {
 		_, err := c.a.Acquire(c.ctx, r)
 		c.noRoom("Acquire of a free name", err)
-		granted[r.Token] = err == nil || errors.Is(err, driver.ErrUncertain)
+		granted[r.Token.Text()] = err == nil || errors.Is(err, driver.ErrUncertain)
 	}
 	for range 3 {
 		for _, l := range all {
@@ -127,7 +127,7 @@ func fullStore(c *check) {
 	}
 	var left []*lease
 	for _, l := range all {
-		o, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
+		o, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 		switch {
 		case c.refused("release", "Release of a live hold", err):
 			left = append(left, l)
@@ -140,8 +140,8 @@ func fullStore(c *check) {
 		c.ends(l, 0)
 	}
 	for _, r := range refused {
-		if granted[r.Token] {
-			c.answered(func() error { _, err := c.a.Release(c.ctx, r.Name, r.Token, 0); return err })
+		if granted[r.Token.Text()] {
+			c.answered(func() error { _, err := c.a.Release(c.ctx, r.Name, r.Token.Text(), 0); return err })
 		}
 		c.releaseFreely(c.afterFault(c.b, c.request(r.Name), "of a name that was refused while the store was full"))
 	}
@@ -159,7 +159,7 @@ func fullCoolDown(c *check) {
 	until := time.Now().Add(c.long())
 	outs, errs := make([]driver.Outcome, len(all)), make([]error, len(all))
 	for i, l := range all {
-		outs[i], errs[i] = l.cl.Release(c.ctx, l.req.Name, l.req.Token, c.long())
+		outs[i], errs[i] = l.cl.Release(c.ctx, l.req.Name, l.req.Token.Text(), c.long())
 	}
 	empty()
 	for i, l := range all {
@@ -216,11 +216,11 @@ func fullSlots(c *check) {
 	_, _, err := c.b.AcquireSlot(c.ctx, again, 2, true)
 	c.noRoom("AcquireSlot with a free permit", err)
 	c.extendFull(l)
-	_, err = l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0)
+	_, err = l.cl.Release(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 	c.refused("release", "Release of a permit", err)
 	empty()
 	for i := range 2 { // nobody knows which permit an uncertain request has
-		for _, token := range []string{l.req.Token, again.Token} {
+		for _, token := range []string{l.req.Token.Text(), again.Token.Text()} {
 			if err := c.answered(func() error { _, err := c.b.Release(c.ctx, driver.SlotName(r.Name, i), token, 0); return err }); err != nil {
 				c.failf("Release of a permit with room again: %v", err)
 			}

@@ -30,7 +30,7 @@ var limitCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, t := range []string{"", strings.Repeat("t", driver.MaxToken+1), "__write__", "padlock:look"} {
 				r := c.request(c.newName())
-				r.Token = t
+				r.Token = driver.TokenOf(t)
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "token", "Acquire of a free name with token "+shortName(t))
 				r.Name = l.req.Name
@@ -46,9 +46,9 @@ var limitCases = []testCase{
 				c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a writer, after tokens that no hold can have", l)
 			}
 			r := c.request(c.newName())
-			r.Token = newToken() + strings.Repeat("t", driver.MaxToken-len(newToken()))
+			r.Token = driver.TokenOf(newToken() + strings.Repeat("t", driver.MaxToken-len(newToken())))
 			l = c.take(c.a, r, "with the longest token")
-			r.Token = r.Token[:driver.MaxToken-1] + "u"
+			r.Token = driver.TokenOf(r.Token.Text()[:driver.MaxToken-1] + "u")
 			c.mustRefuse(c.b, r, "with a token that differs from the holder's in the last byte", l)
 			c.releaseFreely(l)
 		},
@@ -71,7 +71,7 @@ var limitCases = []testCase{
 				_, err := c.a.Acquire(c.ctx, r)
 				c.invalid(err, "TTL", "Acquire with a lease of "+ttl.String())
 				if c.g.Lease {
-					_, err = c.a.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
+					_, err = c.a.Extend(c.ctx, l.req.Name, l.req.Token.Text(), ttl)
 					c.invalid(err, "TTL", "Extend by "+ttl.String())
 				}
 			}
@@ -92,7 +92,7 @@ var limitCases = []testCase{
 			c.nap(3 * driver.MinTTL)
 			c.verify(l, "after a TTL that the store must ignore")
 			c.mustRefuse(c.b, c.request(r.Name), "after a TTL that the store must ignore", l)
-			if _, err := c.a.Extend(c.ctx, r.Name, r.Token, driver.MinTTL); err != nil {
+			if _, err := c.a.Extend(c.ctx, r.Name, r.Token.Text(), driver.MinTTL); err != nil {
 				c.failf("Extend of a hold without a lease: %v", err)
 			}
 		},
@@ -105,7 +105,7 @@ var limitCases = []testCase{
 			low, _ := c.ttlRange()
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, d := range []time.Duration{low - 1, driver.MaxTTL + 1, -1} {
-				_, err := c.a.Release(c.ctx, l.req.Name, l.req.Token, d)
+				_, err := c.a.Release(c.ctx, l.req.Name, l.req.Token.Text(), d)
 				c.invalid(err, map[bool]string{true: "cool", false: "keep"}[err != nil && containsFold(err.Error(), "cool")], "Release with a cool-down of "+d.String())
 			}
 			c.verify(l, "after Release with an invalid cool-down")
@@ -131,7 +131,7 @@ var limitCases = []testCase{
 			}
 			if c.can(driver.AbilityFenceRaiser) && c.g.Fence != driver.FenceNone {
 				l := c.take(c.a, c.request(c.newName()), "of a free name")
-				err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token, driver.MaxFence)
+				err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token.Text(), driver.MaxFence)
 				c.invalid(err, "fence", "RaiseFence to 2^53")
 			}
 		},
@@ -158,9 +158,9 @@ func (c *check) methods(cl *client, r driver.Request) (all []methodCall) {
 		}
 	}
 	add("Acquire", 0, true, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, r); return err })
-	add("Extend", 0, true, true, func(ctx context.Context) error { _, err := cl.Extend(ctx, name, r.Token, r.TTL); return err })
-	add("Release", 0, true, true, func(ctx context.Context) error { _, err := cl.Release(ctx, name, r.Token, 0); return err })
-	if c.g.Bound == driver.BoundToNothing && r.Token != "" {
+	add("Extend", 0, true, true, func(ctx context.Context) error { _, err := cl.Extend(ctx, name, r.Token.Text(), r.TTL); return err })
+	add("Release", 0, true, true, func(ctx context.Context) error { _, err := cl.Release(ctx, name, r.Token.Text(), 0); return err })
+	if c.g.Bound == driver.BoundToNothing && r.Token.Text() != "" {
 		add("Acquire that replaces", 0, false, true, func(ctx context.Context) error { _, err := cl.Acquire(ctx, swap); return err })
 	}
 	add("AcquireSlot", driver.AbilitySlotTaker, false, false, func(ctx context.Context) error { _, _, err := cl.AcquireSlot(ctx, slot, 1, true); return err })
@@ -171,14 +171,14 @@ func (c *check) methods(cl *client, r driver.Request) (all []methodCall) {
 		}
 		return err
 	})
-	add("Pass to", driver.AbilityPasser, true, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, next.Token, r); return err })
-	add("Pass from", driver.AbilityPasser, false, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, r.Token, next); return err })
+	add("Pass to", driver.AbilityPasser, true, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, next.Token.Text(), r); return err })
+	add("Pass from", driver.AbilityPasser, false, true, func(ctx context.Context) error { _, _, err := cl.Pass(ctx, r.Token.Text(), next); return err })
 	add("Convert", driver.AbilityConverter, true, true, func(ctx context.Context) error { _, err := cl.Convert(ctx, r); return err })
 	add("Inspect", driver.AbilityInspect, true, false, func(ctx context.Context) error { _, err := cl.Inspect(ctx, name); return err })
 	add("List", driver.AbilityList, false, false, func(ctx context.Context) error { _, err := cl.List(ctx, name); return err })
 	add("Break", driver.AbilityBreak, true, false, func(ctx context.Context) error { _, err := cl.Break(ctx, name, driver.MaxFence-1); return err })
-	add("RaiseFence", driver.AbilityFenceRaiser, true, true, func(ctx context.Context) error { return cl.RaiseFence(ctx, name, r.Token, 1) })
-	add("File", driver.AbilityFileSharer, false, true, func(context.Context) error { _, err := cl.File(name, r.Token); return err })
+	add("RaiseFence", driver.AbilityFenceRaiser, true, true, func(ctx context.Context) error { return cl.RaiseFence(ctx, name, r.Token.Text(), 1) })
+	add("File", driver.AbilityFileSharer, false, true, func(context.Context) error { _, err := cl.File(name, r.Token.Text()); return err })
 	add("StoreID", driver.AbilityStoreID, false, false, func(ctx context.Context) error { _, err := cl.StoreID(ctx); return err })
 	add("Record", driver.AbilityRecorder, true, false, func(ctx context.Context) error { return cl.Record(ctx, name, []driver.Record{{ID: "r", Text: "x"}}) })
 	add("Records", driver.AbilityRecorder, true, false, func(ctx context.Context) error { _, err := cl.Records(ctx, name); return err })
@@ -209,7 +209,7 @@ func holdersLimits(c *check) {
 	if c.can(driver.AbilityWaiter) {
 		r = c.request(c.newName())
 		l := c.take(c.b, r, "of a free name")
-		r.Token, r.Holder = newToken(), long
+		r.Token, r.Holder = driver.TokenOf(newToken()), long
 		w := c.waitForName(c.a, r, true)
 		c.queued(r.Name, 1)
 		c.releaseFreely(l)
@@ -227,7 +227,7 @@ func holdersLimits(c *check) {
 		r = c.readRequest(c.newName())
 		r.Holder = long
 		l := c.take(c.a, r, "to read, with the longest label and host")
-		r.Token = newToken()
+		r.Token = driver.TokenOf(newToken())
 		c.joins(c.b, r)
 		c.wantWhole(l, 2)
 	}

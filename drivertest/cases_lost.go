@@ -89,7 +89,7 @@ var lostCases = []testCase{
 		f: endsIn(func(c *check) (*lease, []*lease) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			c.broken(l.req.Name)
-			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token, "of a hold that was broken"), "Extend of a hold that was broken")
+			c.wantLost(c.extendGone(c.a, l.req.Name, l.req.Token.Text(), "of a hold that was broken"), "Extend of a hold that was broken")
 			return l, []*lease{c.takeSoon(c.b, c.request(l.req.Name), "after Break")}
 		}, driver.OutcomeTaken, driver.OutcomeGone),
 	},
@@ -146,7 +146,7 @@ func leftAgain(shared bool) func(*check) {
 		for _, u := range c.uses(l) {
 			c.wantLost(u.call(), u.what+", of a hold whose name somebody has had since")
 		}
-		c.outcome(l.cl, l.req.Name, l.req.Token, 0, "of a hold whose name somebody has had since", driver.OutcomeTaken, driver.OutcomeGone)
+		c.outcome(l.cl, l.req.Name, l.req.Token.Text(), 0, "of a hold whose name somebody has had since", driver.OutcomeTaken, driver.OutcomeGone)
 	}
 }
 
@@ -158,7 +158,7 @@ func (c *check) succeeds(n, l *lease, what string) {
 
 // holdsNothing checks that the token of gone holds nothing, and that nothing comes of its use.
 func (c *check) holdsNothing(gone *lease, stay []*lease, outcomes []driver.Outcome) {
-	name, token := gone.req.Name, gone.req.Token
+	name, token := gone.req.Name, gone.req.Token.Text()
 	for range 2 {
 		for _, u := range c.uses(gone) {
 			switch err := u.call(); {
@@ -195,7 +195,7 @@ type use struct {
 // uses returns a call of each method that needs a hold, for the hold l.
 func (c *check) uses(l *lease) (all []use) {
 	extend := func(ttl time.Duration) func() error {
-		return func() error { _, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl); return err }
+		return func() error { _, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), ttl); return err }
 	}
 	convert := func(shared bool) func() error {
 		return func() error { _, err := c.convert(l, shared); return err }
@@ -205,7 +205,7 @@ func (c *check) uses(l *lease) (all []use) {
 		{what: "Extend with ttl 0", has: true, call: extend(0)},
 		{what: "Convert to the same mode", has: c.can(driver.AbilityConverter), call: convert(false)},
 		{what: "Convert to shared", has: c.can(driver.AbilityConverter) && c.g.Shared, call: convert(true)},
-		{what: "RaiseFence", has: c.can(driver.AbilityFenceRaiser), call: func() error { return l.cl.RaiseFence(c.ctx, l.req.Name, l.req.Token, l.grant.Fence+1000) }},
+		{what: "RaiseFence", has: c.can(driver.AbilityFenceRaiser), call: func() error { return l.cl.RaiseFence(c.ctx, l.req.Name, l.req.Token.Text(), l.grant.Fence+1000) }},
 		{what: "File", has: c.can(driver.AbilityFileSharer), call: func() error { return c.noFile(l) }},
 		{what: "Acquire with Replaces", has: c.g.Bound == driver.BoundToNothing, lost: true, call: func() error { _, err := c.b.Acquire(c.ctx, c.swap(l)); return err }},
 		{what: "Pass", has: c.can(driver.AbilityPasser), call: func() error { return c.passed(l) }},
@@ -218,7 +218,7 @@ func (c *check) uses(l *lease) (all []use) {
 }
 
 func (c *check) noFile(l *lease) error {
-	f, err := l.cl.File(l.req.Name, l.req.Token)
+	f, err := l.cl.File(l.req.Name, l.req.Token.Text())
 	if err == nil {
 		f.Close()
 	}

@@ -42,7 +42,7 @@ var passCases = []testCase{
 			shared, swap, same := c.readRequest(l.req.Name), c.swap(l), c.request(l.req.Name)
 			same.Token = l.req.Token
 			for what, r := range map[string]driver.Request{"a shared": shared, "a replacing": swap, "its own": same} {
-				if _, _, err := c.a.Pass(c.ctx, l.req.Token, r); !errors.Is(err, driver.ErrInvalid) {
+				if _, _, err := c.a.Pass(c.ctx, l.req.Token.Text(), r); !errors.Is(err, driver.ErrInvalid) {
 					c.failf("Pass to %s request: want ErrInvalid, got: %v", what, orGranted(err))
 				}
 			}
@@ -55,7 +55,7 @@ var passCases = []testCase{
 // not grant the name to r.
 func (c *check) passOn(l *lease, r driver.Request) (*lease, driver.Outcome) {
 	sent := time.Now()
-	out, g, err := l.cl.Pass(c.ctx, l.req.Token, r)
+	out, g, err := l.cl.Pass(c.ctx, l.req.Token.Text(), r)
 	if err != nil {
 		c.failf("Pass: %v", err)
 	}

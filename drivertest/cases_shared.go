@@ -44,7 +44,7 @@ var sharedCases = []testCase{
 					gone, stays = stays, gone
 				}
 				c.lapse(gone)
-				c.extendGone(gone.cl, short.Name, short.Token, "of a reader whose lease ran out while another is there")
+				c.extendGone(gone.cl, short.Name, short.Token.Text(), "of a reader whose lease ran out while another is there")
 				c.mustRefuse(c.b, c.request(long.Name), "to write while there is a reader, after a shorter reader's lease ran out", stays)
 				c.verify(stays, "after a shorter reader's lease ran out")
 				c.extend(stays, c.long())

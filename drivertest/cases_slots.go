@@ -23,7 +23,7 @@ var slotCases = []testCase{
 				c.checkLease(l.grant, r.TTL, "AcquireSlot")
 				c.mustRefuse(c.b, c.request(l.req.Name), "for a permit that is held", l)
 				held[slot] = l
-				r.Token = newToken()
+				r.Token = driver.TokenOf(newToken())
 			}
 			for _, ahead := range []bool{false, true} {
 				if h := c.slotRefused(r, 3, ahead, "while all permits are held", held[0]); h != nil && !c.h.Anonymous && len(h.Holds) != 3 {
@@ -51,14 +51,14 @@ var slotCases = []testCase{
 			r := c.request(c.slotted())
 			gate := c.take(c.a, c.request(driver.SlotGate(r.Name, 2)), "for a gate")
 			c.slotRefused(r, 2, false, "behind a caller at the gate", gate)
-			r.Token = newToken()
+			r.Token = driver.TokenOf(newToken())
 			_, l := c.takeSlot(c.b, r, 3, false, "of another number of permits, which has another gate")
 			c.releaseFreely(l)
-			r.Token = newToken()
+			r.Token = driver.TokenOf(newToken())
 			_, l = c.takeSlot(c.b, r, 2, true, "ahead of the others")
 			c.releaseFreely(l)
 			c.releaseFreely(gate)
-			r.Token = newToken()
+			r.Token = driver.TokenOf(newToken())
 			_, l = c.takeSlot(c.b, r, 2, false, "after the gate was released")
 			c.releaseFreely(l)
 		},
@@ -68,7 +68,7 @@ var slotCases = []testCase{
 		clause: "AcquireSlot returns ErrInvalid for a wrong number of permits, a wrong name, and for a request that is shared or has Replaces or FenceAbove.",
 		f: func(c *check) {
 			swap, shared, above := c.request(c.slotted()), c.request(c.slotted()), c.request(c.slotted())
-			swap.Replaces, shared.Shared, above.FenceAbove = newToken(), true, 1
+			swap.Replaces, shared.Shared, above.FenceAbove = driver.TokenOf(newToken()), true, 1
 			for _, bad := range []struct {
 				r driver.Request
 				n int
@@ -119,8 +119,8 @@ func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahea
 	defer cl.begin("AcquireSlot", &err)()
 	slot, g, err = ability[driver.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
 	if err == nil {
-		cl.forget(driver.SlotName(r.Name, slot), r.Token)
+		cl.forget(driver.SlotName(r.Name, slot), r.Token.Text())
 	}
-	cl.saw(&call{"AcquireSlot", []string{r.Token}, g, err == nil, err})
+	cl.saw(&call{"AcquireSlot", []string{r.Token.Text()}, g, err == nil, err})
 	return slot, g, err
 }

@@ -107,7 +107,7 @@ func (c *check) refusedAfterLoss(cl *client, r driver.Request, inTheWay *lease) 
 // replies.
 func (c *check) hasNothing(cl *client, r driver.Request, when string) {
 	err := c.answered(func() error {
-		_, err := cl.Extend(c.ctx, r.Name, r.Token, c.long())
+		_, err := cl.Extend(c.ctx, r.Name, r.Token.Text(), c.long())
 		return err
 	})
 	if !isLoss(err) {

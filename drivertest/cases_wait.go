@@ -167,7 +167,7 @@ var queueCases = []testCase{
 			if _, err := c.b.Acquire(c.ctx, c.request(l.req.Name)); !errors.Is(err, driver.ErrHeld) {
 				c.failLate(driver.MaxReservation, "Acquire by a newcomer while another waits: want a *HeldError, got: %v", orGranted(err))
 			}
-			c.a.Release(c.ctx, l.req.Name, w.req.Token, 0)
+			c.a.Release(c.ctx, l.req.Name, w.req.Token.Text(), 0)
 			c.awaitHold(second, "waiting behind a waiter that gave up")
 		},
 	},
@@ -310,7 +310,7 @@ func firstCome(c *check) {
 		go func() {
 			a := <-w.done
 			if order <- (turn{i, a.err}); a.err == nil {
-				w.cl.Release(c.ctx, l.req.Name, a.l.req.Token, 0)
+				w.cl.Release(c.ctx, l.req.Name, a.l.req.Token.Text(), 0)
 			}
 		}()
 	}

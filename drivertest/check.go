@@ -280,7 +280,7 @@ func (c *check) newName() string {
 
 // request returns a request for name with a lease that does not end during the case.
 func (c *check) request(name string) driver.Request {
-	return driver.Request{Name: name, Token: newToken(), TTL: c.long(), Holder: testHolder}
+	return driver.Request{Name: name, Token: driver.TokenOf(newToken()), TTL: c.long(), Holder: testHolder}
 }
 
 func (c *check) readRequest(name string) driver.Request {

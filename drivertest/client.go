@@ -136,12 +136,12 @@ func (cl *client) Acquire(ctx context.Context, r driver.Request) (g driver.Grant
 	defer cl.begin("Acquire", &err)()
 	g, err = cl.store.Acquire(ctx, r)
 	if !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrInvalid) {
-		cl.forget(r.Name, r.Token)
+		cl.forget(r.Name, r.Token.Text())
 	}
 	if g.Bound != nil {
 		cl.c.boundTo(g.Bound)
 	}
-	cl.saw(&call{"Acquire", []string{r.Token, r.Replaces}, g, err == nil, err})
+	cl.saw(&call{"Acquire", []string{r.Token.Text(), r.Replaces.Text()}, g, err == nil, err})
 	return g, err
 }
 
@@ -162,12 +162,12 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	began := time.Now()
 	g, err := ability[driver.Waiter](cl.store).Wait(ctx, r, reserve)
 	if err != nil || handed(g) {
-		cl.forget(r.Name, r.Token)
+		cl.forget(r.Name, r.Token.Text())
 	}
 	if isSilence(err) {
 		cl.c.hadNoAnswer(time.Since(began))
 	}
-	cl.saw(&call{"Wait", []string{r.Token}, g, err == nil && handed(g), err})
+	cl.saw(&call{"Wait", []string{r.Token.Text()}, g, err == nil && handed(g), err})
 	return g, err
 }
 
@@ -175,16 +175,16 @@ func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (
 	defer cl.begin("Pass", &err)()
 	o, g, err = ability[driver.Passer](cl.store).Pass(ctx, token, next)
 	if !errors.Is(err, driver.ErrInvalid) {
-		cl.forget(next.Name, next.Token)
+		cl.forget(next.Name, next.Token.Text())
 	}
-	cl.saw(&call{"Pass", []string{token, next.Token}, g, err == nil && handed(g), err})
+	cl.saw(&call{"Pass", []string{token, next.Token.Text()}, g, err == nil && handed(g), err})
 	return o, g, err
 }
 
 func (cl *client) Convert(ctx context.Context, r driver.Request) (g driver.Grant, err error) {
 	defer cl.begin("Convert", &err)()
 	g, err = ability[driver.Converter](cl.store).Convert(ctx, r)
-	cl.saw(&call{"Convert", []string{r.Token}, g, err == nil, err})
+	cl.saw(&call{"Convert", []string{r.Token.Text()}, g, err == nil, err})
 	return g, err
 }
 

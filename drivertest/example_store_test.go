@@ -77,18 +77,18 @@ func (s *tableStore) Acquire(ctx context.Context, r driver.Request) (driver.Gran
 	}
 	held := old.until.After(now)
 	switch {
-	case held && old.token == r.Token: // the first reply was lost
+	case held && old.token == r.Token.Text(): // the first reply was lost
 		return old.extend(now, r.TTL), nil
-	case r.Replaces != "" && !(held && old.token == r.Replaces):
+	case r.Replaces.Text() != "" && !(held && old.token == r.Replaces.Text()):
 		return driver.Grant{}, driver.ErrLost
-	case r.Replaces == "" && held:
+	case r.Replaces.Text() == "" && held:
 		return driver.Grant{}, old.heldError()
 	}
 	fence := max(old.fence+1, r.FenceAbove+1, uint64(now.UnixMicro()))
 	if fence >= driver.MaxFence {
 		return driver.Grant{}, driver.ErrFencesUsedUp
 	}
-	taken := &row{token: r.Token, holder: r.Holder, fence: fence, since: now}
+	taken := &row{token: r.Token.Text(), holder: r.Holder, fence: fence, since: now}
 	s.rows[r.Name] = taken
 	return taken.extend(now, r.TTL), nil
 }

@@ -93,7 +93,7 @@ func (c *check) tryAnew(cl *client, r *driver.Request, when string) (*lease, err
 		c.failf("Acquire %s: %v", when, err)
 	}
 	if err != nil {
-		r.Token = newToken()
+		r.Token = driver.TokenOf(newToken())
 	}
 	return l, err
 }
@@ -200,7 +200,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay
 // extend extends l. The store must not refuse it.
 func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 	sent := time.Now()
-	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, ttl)
+	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), ttl)
 	if err != nil {
 		c.failBefore(l.liveUntil, "Extend of a live hold by %v was refused: %v", ttl, err)
 	}
@@ -210,7 +210,7 @@ func (c *check) extend(l *lease, ttl time.Duration) driver.Grant {
 
 // verify checks that l is live.
 func (c *check) verify(l *lease, when string) driver.Grant {
-	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+	g, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 	if err != nil {
 		c.failBefore(l.liveUntil, "Extend with ttl 0 %s: the hold must be live, got: %v", when, err)
 	}
@@ -253,7 +253,7 @@ func (c *check) lapse(l *lease) {
 	}
 	c.nap(time.Until(end.Add(c.unit)))
 	c.poll(c.units(2), func() bool {
-		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token, 0)
+		_, err := l.cl.Extend(c.ctx, l.req.Name, l.req.Token.Text(), 0)
 		return isLoss(err)
 	})
 }
@@ -267,7 +267,7 @@ func (c *check) look(l *lease) {
 
 // release releases the hold of l. The outcome must be one of want.
 func (c *check) release(l *lease, keep time.Duration, when string, want ...driver.Outcome) {
-	c.outcome(l.cl, l.req.Name, l.req.Token, keep, when, want...)
+	c.outcome(l.cl, l.req.Name, l.req.Token.Text(), keep, when, want...)
 }
 
 func (c *check) outcome(cl *client, name, token string, keep time.Duration, when string, want ...driver.Outcome) {
@@ -293,14 +293,14 @@ func oneOf(want []driver.Outcome) string {
 
 // releaseFreely releases a hold and accepts any outcome. The cases about Release check outcomes.
 func (c *check) releaseFreely(l *lease) {
-	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, 0); err != nil {
+	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token.Text(), 0); err != nil {
 		c.failf("Release: %v", err)
 	}
 }
 
 // cool releases a hold with a cool-down.
 func (c *check) cool(l *lease, keep time.Duration) {
-	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token, keep); err != nil {
+	if _, err := l.cl.Release(c.ctx, l.req.Name, l.req.Token.Text(), keep); err != nil {
 		c.failf("Release with a cool-down: %v", err)
 	}
 }

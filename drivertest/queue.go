@@ -46,7 +46,7 @@ func (c *check) waitOn(cl *client, r driver.Request) *testWaiter {
 			if err != nil || handed(g) {
 				return answer{l: c.leased(cl, r, g, sent), grant: g, err: err}
 			}
-			r.Token = newToken()
+			r.Token = driver.TokenOf(newToken())
 		}
 		return answer{err: errSpinning}
 	})
@@ -67,7 +67,7 @@ func (c *check) waitForName(cl *client, r driver.Request, reserve bool) *testWai
 				if handed(g) { // but the waiter came too late to claim it
 					c.took(driver.MaxReservation)
 				}
-				r.Token = newToken() // the old one is spent
+				r.Token = driver.TokenOf(newToken()) // the old one is spent
 				began := time.Now()
 				g, err = cl.Wait(ctx, r, reserve)
 				if !handed(g) && time.Since(began) < quickReturn {
@@ -78,7 +78,7 @@ func (c *check) waitForName(cl *client, r driver.Request, reserve bool) *testWai
 				return answer{err: err}
 			}
 			if !handed(g) {
-				r.Token = newToken()
+				r.Token = driver.TokenOf(newToken())
 			}
 		}
 		return answer{err: errSpinning}

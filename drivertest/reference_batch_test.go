@@ -22,7 +22,7 @@ var batchBugs = []bug{batchEndsEarly, batchOutOfOrder, batchOnlyVerifies, batchU
 func (s relay) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	out := make([]driver.Extended, len(holds))
 	for i, h := range holds {
-		if err := s.check(h.Name, h.Token, "TTL", h.TTL); err != nil && !s.is(batchUnchecked) {
+		if err := s.check(h.Name, h.Token.Text(), "TTL", h.TTL); err != nil && !s.is(batchUnchecked) {
 			return nil, err
 		}
 		if s.is(batchOnlyVerifies) {
@@ -33,7 +33,7 @@ func (s relay) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dri
 		return nil, driver.ErrUnavailable
 	}
 	for i, h := range holds {
-		out[i].Grant, out[i].Err = s.Extend(ctx, h.Name, h.Token, h.TTL)
+		out[i].Grant, out[i].Err = s.Extend(ctx, h.Name, h.Token.Text(), h.TTL)
 		if s.is(batchEndsEarly) && i > 0 && out[i-1].Err != nil {
 			out[i] = out[i-1]
 		}

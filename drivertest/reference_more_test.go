@@ -22,7 +22,7 @@ func (s *ref) Inspect(ctx context.Context, name string) (v driver.State, err err
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(name)
 		if v = s.w.state(e); s.is(inspectTakes) && e.fence == 0 {
-			s.add(e, &driver.Request{Token: "inspector", TTL: time.Minute}, time.Minute)
+			s.add(e, &driver.Request{Token: driver.TokenOf("inspector"), TTL: time.Minute}, time.Minute)
 		}
 		v.Name = name
 		return nil

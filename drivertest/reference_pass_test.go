@@ -56,7 +56,7 @@ func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o d
 	if err := s.validate(&next); err != nil {
 		return o, g, err
 	}
-	if (next.Shared || next.Replaces != "" || next.Token == token) && !s.is(passUnchecked) {
+	if (next.Shared || next.Replaces.Text() != "" || next.Token.Text() == token) && !s.is(passUnchecked) {
 		return o, g, fmt.Errorf("%w: request: it cannot follow", driver.ErrInvalid)
 	}
 	if err := s.check(next.Name, token, "", 0); err != nil && !s.is(passAnyToken) {
@@ -76,7 +76,7 @@ func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o d
 
 func (s relay) pass(e *entry, token string, next *driver.Request) (driver.Outcome, driver.Grant, error) {
 	w := s.w
-	if h := w.live(e, next.Token); h != nil && !s.is(passRefusesAgain) {
+	if h := w.live(e, next.Token.Text()); h != nil && !s.is(passRefusesAgain) {
 		g, err := s.repeat(e, h, next)
 		return driver.OutcomeReleased, g, err
 	}

@@ -27,7 +27,7 @@ func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead b
 		return err
 	})
 	if err != nil {
-		return 0, driver.Grant{}, s.blab(err, r.Token)
+		return 0, driver.Grant{}, s.blab(err, r.Token.Text())
 	}
 	return slot, g, nil
 }
@@ -39,7 +39,7 @@ func (s relay) checkSlots(r *driver.Request, n int) error {
 	if err := driver.CheckSlots(r.Name, n, &s.w.g); err != nil {
 		return err
 	}
-	if r.Shared || r.Replaces != "" || r.FenceAbove != 0 {
+	if r.Shared || r.Replaces.Text() != "" || r.FenceAbove != 0 {
 		return fmt.Errorf("%w: request: any permit is exclusive, and without Replaces and FenceAbove", driver.ErrInvalid)
 	}
 	return s.validate(r)
@@ -54,7 +54,7 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 	for i := range n {
 		r.Name = driver.SlotName(name, i)
 		e := w.entry(r.Name)
-		if h := w.live(e, r.Token); h != nil && !s.is(slotRepeatTakesAnother) {
+		if h := w.live(e, r.Token.Text()); h != nil && !s.is(slotRepeatTakesAnother) {
 			g, err := s.repeat(e, h, &r)
 			return i, g, err
 		}
@@ -66,7 +66,7 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 	gate := w.entry(driver.SlotGate(name, n))
 	shut := len(gate.queue) > 0 || !w.free(gate, &r)
 	first := w.entry(driver.SlotName(name, 0))
-	_, refused := first.refusals[r.Token]
+	_, refused := first.refusals[r.Token.Text()]
 	if free < 0 || w.full && s.is(fullSlotsTaken) || shut && !ahead && !s.is(slotOvertakes) || refused && s.is(slotRefusedForEver) {
 		s.noteRefusal(first, &r)
 		return 0, driver.Grant{}, all

@@ -284,7 +284,7 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 	if s.is(sharedIsExclusive) || s.is(sharedPretended) {
 		r.Shared = false
 	}
-	if r.Shared && !s.w.g.Shared || r.Replaces != "" && s.w.g.Bound != driver.BoundToNothing && !s.is(boundSwaps) || r.Replaces != "" && s.is(swapUnsupported) {
+	if r.Shared && !s.w.g.Shared || r.Replaces.Text() != "" && s.w.g.Bound != driver.BoundToNothing && !s.is(boundSwaps) || r.Replaces.Text() != "" && s.is(swapUnsupported) {
 		return g, errors.ErrUnsupported
 	}
 	if r.Detached && s.is(detachedUnsupported) {
@@ -295,7 +295,7 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 		err = errors.Join(err, driver.ErrUncertain)
 	}
 	if err != nil {
-		return driver.Grant{}, s.blab(err, r.Token)
+		return driver.Grant{}, s.blab(err, r.Token.Text())
 	}
 	return g, nil
 }
@@ -305,14 +305,14 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 	e := w.entry(r.Name)
 	s.misjudge(e)
 	for _, h := range e.holds {
-		if h.token == r.Token && s.is(sameFenceAgain) {
+		if h.token == r.Token.Text() && s.is(sameFenceAgain) {
 			h.until = later(h.until, w.now().Add(r.TTL))
 		}
 	}
-	if h := w.live(e, r.Token); h != nil {
+	if h := w.live(e, r.Token.Text()); h != nil {
 		return s.repeat(e, h, r)
 	}
-	if r.Replaces != "" {
+	if r.Replaces.Text() != "" {
 		return s.replace(e, r)
 	}
 	if s.is(spentEndsHolds) {
@@ -324,7 +324,7 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 		<-time.After(time.Microsecond)
 		w.mu.Lock()
 	}
-	if !free || s.refusalLasts(e, r.Token) || len(e.queue) > 0 && !s.is(overtakes) {
+	if !free || s.refusalLasts(e, r.Token.Text()) || len(e.queue) > 0 && !s.is(overtakes) {
 		s.noteRefusal(e, r)
 		return driver.Grant{}, err
 	}
@@ -349,14 +349,14 @@ func (w *world) free(e *entry, r *driver.Request) bool {
 	if w.bug == fenceCools && !e.cooling.IsZero() && !e.cooling.After(now) {
 		e.fence, e.cooling = 0, time.Time{}
 	}
-	if e.cooling.After(now) && !(w.bug == coolDownKnowsItsToken && e.past[r.Token] == driver.OutcomeReleased) {
+	if e.cooling.After(now) && !(w.bug == coolDownKnowsItsToken && e.past[r.Token.Text()] == driver.OutcomeReleased) {
 		return false
 	}
 	if r.Shared && w.intending(e) != "" && w.bug != intentLetsIn {
 		return false
 	}
 	for _, h := range e.holds {
-		together := h.shared && r.Shared || h.token == r.Token
+		together := h.shared && r.Shared || h.token == r.Token.Text()
 		together = together || w.bug == writersIgnoreReaders && h.shared || w.bug == readersIgnoreWriters && r.Shared
 		if w.lives(h) && !together {
 			return false
@@ -372,7 +372,7 @@ func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	if s.is(grantsHalf) {
 		ttl /= 2
 	}
-	h := &hold{owner: s, token: r.Token, shared: r.Shared, asked: r.Shared, since: w.now(), holder: r.Holder, fence: e.fence}
+	h := &hold{owner: s, token: r.Token.Text(), shared: r.Shared, asked: r.Shared, since: w.now(), holder: r.Holder, fence: e.fence}
 	if w.g.Lease || s.is(leaseAfterAll) {
 		h.until = h.since.Add(ttl)
 	}
@@ -382,7 +382,7 @@ func (s *ref) add(e *entry, r *driver.Request, ttl time.Duration) *hold {
 	if w.newGeneration(e, r) && !(s.is(firstReaderIsStale) && r.Shared && e.fence > 0 && r.FenceAbove < e.fence) {
 		h.fence = w.mint(e, r.FenceAbove)
 	}
-	if f, refused := e.refusals[r.Token]; refused && s.is(refusedKeepsFence) {
+	if f, refused := e.refusals[r.Token.Text()]; refused && s.is(refusedKeepsFence) {
 		h.fence = f
 	}
 	if r.Shared && s.is(readersFenceOld) {
@@ -432,8 +432,8 @@ func (s *ref) grant(h *hold) driver.Grant {
 }
 
 func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
-	h := s.w.live(e, r.Replaces)
-	if s.is(replacesAnybody) && len(e.holds) > 0 && e.past[r.Replaces] == 0 {
+	h := s.w.live(e, r.Replaces.Text())
+	if s.is(replacesAnybody) && len(e.holds) > 0 && e.past[r.Replaces.Text()] == 0 {
 		h = e.holds[0]
 	}
 	if h == nil {
@@ -447,7 +447,7 @@ func (s *ref) replace(e *entry, r *driver.Request) (driver.Grant, error) {
 		e.holds = append(e.holds, &old)
 	}
 	e.past[h.token] = driver.OutcomeTaken
-	h.owner, h.token, h.since = s, r.Token, s.w.now()
+	h.owner, h.token, h.since = s, r.Token.Text(), s.w.now()
 	if !s.is(swapKeepsHolder) {
 		h.holder = r.Holder
 	}

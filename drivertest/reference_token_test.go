@@ -26,7 +26,7 @@ func (s *ref) noteRefusal(e *entry, r *driver.Request) {
 	if e.refusals == nil {
 		e.refusals = make(map[string]uint64)
 	}
-	e.refusals[r.Token] = e.fence
+	e.refusals[r.Token.Text()] = e.fence
 	if !s.lose.Load() {
 		return
 	}
@@ -37,7 +37,7 @@ func (s *ref) noteRefusal(e *entry, r *driver.Request) {
 		time.AfterFunc(100*time.Millisecond, func() {
 			s.w.mu.Lock()
 			defer s.w.mu.Unlock()
-			s.w.drop(e, late.Token, driver.OutcomeGone)
+			s.w.drop(e, late.Token.Text(), driver.OutcomeGone)
 		})
 	}
 }

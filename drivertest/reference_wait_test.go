@@ -39,7 +39,7 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	e, p := s.w.entry(r.Name), &waiting{token: r.Token, shared: r.Shared}
+	e, p := s.w.entry(r.Name), &waiting{token: r.Token.Text(), shared: r.Shared}
 	switch {
 	case s.is(lastComeFirst) && reserve:
 		e.queue = slices.Insert(e.queue, 0, p)
@@ -73,7 +73,7 @@ func (w *world) turn(e *entry, p *waiting, r *driver.Request, reserve bool) bool
 	if reserve && (len(e.queue) == 0 || e.queue[0] != p) {
 		return false
 	}
-	if !reserve && len(e.queue) > 0 && e.queue[0] != p && w.live(e, r.Token) == nil {
+	if !reserve && len(e.queue) > 0 && e.queue[0] != p && w.live(e, r.Token.Text()) == nil {
 		return false
 	}
 	return w.free(e, r)
@@ -82,7 +82,7 @@ func (w *world) turn(e *entry, p *waiting, r *driver.Request, reserve bool) bool
 // handOver takes the waiter out of the queue.
 func (s *ref) handOver(e *entry, r *driver.Request, reserve bool) driver.Grant {
 	if !s.is(wokenKeepsItsPlace) && !(s.is(everyWaitTakesAPlace) && !reserve) {
-		e.leave(r.Token)
+		e.leave(r.Token.Text())
 	}
 	defer e.signal()
 	if s.is(waitSpins) || !reserve && !s.is(reservesUnasked) || s.is(wokenKeepsItsPlace) {
@@ -170,7 +170,7 @@ func (s *ref) leaveQueue(e *entry, p *waiting, r *driver.Request, why error) err
 		e.leave(p.token)
 	}
 	if s.is(givenUpWaitDropsHold) {
-		s.w.drop(e, r.Token, driver.OutcomeReleased)
+		s.w.drop(e, r.Token.Text(), driver.OutcomeReleased)
 	}
 	e.signal()
 	if s.is(cancelIsARefusal) {
@@ -192,8 +192,8 @@ func (s *ref) Convert(ctx context.Context, r driver.Request) (g driver.Grant, er
 	}
 	err = s.ask(ctx, func() error {
 		e := s.w.entry(r.Name)
-		h, err := s.w.find(e, r.Token)
-		if s.is(convertAnybody) && err != nil && len(e.holds) > 0 && e.past[r.Token] == 0 && s.w.lives(e.holds[0]) {
+		h, err := s.w.find(e, r.Token.Text())
+		if s.is(convertAnybody) && err != nil && len(e.holds) > 0 && e.past[r.Token.Text()] == 0 && s.w.lives(e.holds[0]) {
 			h, err = e.holds[0], nil
 		}
 		if err != nil && s.is(convertTakes) && s.w.free(e, &r) && len(e.holds) > 0 {
@@ -207,7 +207,7 @@ func (s *ref) Convert(ctx context.Context, r driver.Request) (g driver.Grant, er
 		}
 		return err
 	})
-	return g, s.blab(err, r.Token)
+	return g, s.blab(err, r.Token.Text())
 }
 
 func (s *ref) convert(e *entry, h *hold, r *driver.Request) (driver.Grant, error) {
@@ -364,7 +364,7 @@ func mangle(b bug, name string) string {
 }
 
 func (w *world) heldError(e *entry, r *driver.Request) error {
-	err := &driver.HeldError{Holds: w.reports(e, r.Token), Waiters: len(e.queue)}
+	err := &driver.HeldError{Holds: w.reports(e, r.Token.Text()), Waiters: len(e.queue)}
 	for _, h := range err.Holds {
 		err.Until = later(err.Until, h.Until)
 	}

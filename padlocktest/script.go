@@ -107,7 +107,7 @@ func (s *Script) Hold(name string, by padlock.Hold) (free func()) {
 		by.Since = time.Now()
 	}
 	actor := s.mem.Open(memstore.MaxTTL(driver.MaxTTL)) // the hold is not renewed, so its lease may have to be long
-	_, err := actor.Acquire(context.Background(), driver.Request{Name: name, Token: token, Shared: by.Shared, TTL: ttl,
+	_, err := actor.Acquire(context.Background(), driver.Request{Name: name, Token: driver.TokenOf(token), Shared: by.Shared, TTL: ttl,
 		Holder: driver.Holder{Label: token}})
 	if err != nil {
 		panic(fmt.Sprintf("padlocktest: Hold(%q): %v", name, err))

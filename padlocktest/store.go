@@ -34,10 +34,10 @@ func (s *Script) Acquire(ctx context.Context, r driver.Request) (g driver.Grant,
 		if g, err = s.mem.Acquire(ctx, r); err != nil {
 			return s.heldBy(err)
 		}
-		if r.Replaces != "" {
-			s.unbind(r.Replaces)
+		if r.Replaces.Text() != "" {
+			s.unbind(r.Replaces.Text())
 		}
-		s.bind(r.Name, r.Token, &g)
+		s.bind(r.Name, r.Token.Text(), &g)
 		g.From = 0
 		return nil
 	})
@@ -98,7 +98,7 @@ func (s *Script) Release(ctx context.Context, name, token string, keep time.Dura
 func (s *Script) Wait(ctx context.Context, r driver.Request, reserve bool) (g driver.Grant, err error) {
 	err = s.carryOut(ctx, Wait, func(ctx context.Context) error {
 		if g, err = s.mem.Wait(ctx, r, reserve); err == nil && g.TTL > 0 { // the lock was handed over
-			s.bind(r.Name, r.Token, &g)
+			s.bind(r.Name, r.Token.Text(), &g)
 		}
 		return err
 	})

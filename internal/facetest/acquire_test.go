@@ -182,7 +182,7 @@ func TestAnUncertainAcquireThatThenFindsTheNameHeld(t *testing.T) {
 		release := acquire(t, other, "job").Release
 		late := make(chan error, 1)
 		store.request("acquire", first(1, func(context.Context, int) error {
-			q := driver.Request{Name: "job", Token: store.log("acquire")[0].token, TTL: padlock.DefaultTTL}
+			q := driver.Request{Name: "job", Token: driver.TokenOf(store.log("acquire")[0].token), TTL: padlock.DefaultTTL}
 			go func() { // the request is on its way for a while
 				<-time.After(300 * time.Millisecond)
 				_, err := store.Store.Acquire(context.Background(), q)

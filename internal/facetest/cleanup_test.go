@@ -149,7 +149,7 @@ func TestALateRequestIsCleanedUpToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
 		store.request("acquire", first(3, func(context.Context, int) error {
-			q := driver.Request{Name: "job", Token: store.log("acquire")[0].token, TTL: padlock.DefaultTTL}
+			q := driver.Request{Name: "job", Token: driver.TokenOf(store.log("acquire")[0].token), TTL: padlock.DefaultTTL}
 			time.AfterFunc(200*time.Millisecond, func() { store.Store.Acquire(context.Background(), q) })
 			return errReset
 		}))
@@ -230,7 +230,7 @@ func TestALateRequestOfAWaiter(t *testing.T) {
 		other := newLocker(t, store.Store.Open())
 		h := acquire(t, other, "job")
 		store.request("acquire", first(1, func(context.Context, int) error {
-			q := driver.Request{Name: "job", Token: store.log("acquire")[0].token, TTL: padlock.DefaultTTL}
+			q := driver.Request{Name: "job", Token: driver.TokenOf(store.log("acquire")[0].token), TTL: padlock.DefaultTTL}
 			time.AfterFunc(100*time.Millisecond, func() {
 				release(t, h)
 				if _, err := store.Store.Acquire(context.Background(), q); err != nil {

@@ -149,7 +149,7 @@ func TestHiccupsDuringALongWait(t *testing.T) {
 		store.request("wait", func(ctx context.Context, _ int) error {
 			ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 			defer cancel()
-			_, err := store.Store.Wait(ctx, driver.Request{Name: "job", Token: "same place", TTL: time.Second}, true)
+			_, err := store.Store.Wait(ctx, driver.Request{Name: "job", Token: driver.TokenOf("same place"), TTL: time.Second}, true)
 			return errors.Join(err, errReset)
 		})
 		time.AfterFunc(10*time.Minute, func() { store.heal(); release(t, h) })

@@ -20,7 +20,7 @@ import (
 type relay struct{ *remote }
 
 func (r relay) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
-	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, shared: next.Shared, ctx: ctx}
+	c := call{op: "pass", name: next.Name, token: token, next: next.Token.Text(), ttl: next.TTL, shared: next.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { out, g, err = r.Store.Pass(ctx, token, next); return err })
 	if err != nil || g.TTL == 0 {
 		return out, driver.Grant{}, err
@@ -30,7 +30,7 @@ func (r relay) Pass(ctx context.Context, token string, next driver.Request) (out
 
 // Wait hands over holds that need no claim.
 func (r relay) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
-	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
+	c := call{op: "wait", name: q.Name, token: q.Token.Text(), shared: q.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Wait(ctx, q, reserve); return err })
 	return g, err
 }

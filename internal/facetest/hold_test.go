@@ -168,7 +168,7 @@ func TestCheckOfALockThatEndsMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Store.Convert(t.Context(), driver.Request{Name: "job", Token: key.Token(), Shared: true, TTL: time.Second}); err != nil {
+		if _, err := s.Store.Convert(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf(key.Token()), Shared: true, TTL: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		s.reply("extend", takes(2*time.Second))

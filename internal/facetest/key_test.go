@@ -190,7 +190,7 @@ func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 		store := memstore.New()
 		l := newLocker(t, store)
 		for _, shared := range []bool{false, true} {
-			r := driver.Request{Name: "job", Token: "php-5f3a", TTL: 50 * time.Second, Shared: shared}
+			r := driver.Request{Name: "job", Token: driver.TokenOf("php-5f3a"), TTL: 50 * time.Second, Shared: shared}
 			if _, err := store.Acquire(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
@@ -198,8 +198,8 @@ func TestKeyForATokenOfAnotherProgram(t *testing.T) {
 			if shared {
 				mode = padlock.ModeShared
 			}
-			key, err := padlock.KeyFor("job", r.Token, mode)
-			if err != nil || key.Token() != r.Token || key.Name() != "job" || key.Shared() != shared {
+			key, err := padlock.KeyFor("job", r.Token.Text(), mode)
+			if err != nil || key.Token() != r.Token.Text() || key.Name() != "job" || key.Shared() != shared {
 				t.Fatalf("%v, %v", key, err)
 			}
 			h, err := l.Adopt(t.Context(), key)

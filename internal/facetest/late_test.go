@@ -73,7 +73,7 @@ func TestCleanUpWhenARepetitionArrivesLate(t *testing.T) {
 			if n == 1 { // the request is carried out now, and once more after the clean-up
 				token := s.log("acquire")[n].token
 				time.AfterFunc(200*time.Millisecond, func() {
-					s.Store.Acquire(context.Background(), driver.Request{Name: "job", Token: token, TTL: time.Minute})
+					s.Store.Acquire(context.Background(), driver.Request{Name: "job", Token: driver.TokenOf(token), TTL: time.Minute})
 				})
 			}
 			return errReset
@@ -152,7 +152,7 @@ func TestPromotionAfterALateDemotion(t *testing.T) {
 		token := s.log("acquire")[0].token
 		s.request("convert", first(1, func(context.Context, int) error {
 			time.AfterFunc(100*time.Millisecond, func() {
-				s.Store.Convert(context.Background(), driver.Request{Name: "job", Token: token, Shared: true, TTL: time.Minute})
+				s.Store.Convert(context.Background(), driver.Request{Name: "job", Token: driver.TokenOf(token), Shared: true, TTL: time.Minute})
 			})
 			return errReset
 		}))

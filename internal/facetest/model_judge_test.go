@@ -81,7 +81,7 @@ func (j *judge) log(who int, what string, r *driver.Request, g driver.Grant, err
 	defer j.mu.Unlock()
 	j.counts["calls"]++
 	j.past = append(j.past, fmt.Sprintf("%s caller %d: %s %s %v shared: %v: fence %d from %d for %v shared: %v, %v",
-		time.Now().Format("05.000"), who, what, r.Token, r.TTL, r.Shared, g.Fence, g.From, g.TTL, g.Shared, err))
+		time.Now().Format("05.000"), who, what, r.Token.Text(), r.TTL, r.Shared, g.Fence, g.From, g.TTL, g.Shared, err))
 }
 
 func (j *judge) count(what string) {
@@ -226,12 +226,12 @@ func (j *judge) extended(tk ticket, g driver.Grant) {
 func (j *judge) convert(r *driver.Request) ticket {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := j.token(r.Token)
+	s := j.token(r.Token.Text())
 	r.Shared = !s.shared
 	s.shared = true // for a demotion: readers may come in from now on
 	s.epoch++
 	s.busy++
-	return ticket{r.Token, s.epoch, time.Now()}
+	return ticket{r.Token.Text(), s.epoch, time.Now()}
 }
 
 // converted checks the answer. It returns false if the mode is not known. After an uncertain
@@ -297,12 +297,12 @@ func (j *judge) cools(fence uint64, until time.Time) {
 func (j *judge) replace(r *driver.Request) (ticket, tokenState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	old := *j.token(r.Replaces)
+	old := *j.token(r.Replaces.Text())
 	if old.busy > 0 || old.spent {
 		old.until = time.Time{} // what it has is not known
 	}
-	j.spend(r.Replaces)
-	return ticket{r.Token, j.token(r.Token).epoch, time.Now()}, old
+	j.spend(r.Replaces.Text())
+	return ticket{r.Token.Text(), j.token(r.Token.Text()).epoch, time.Now()}, old
 }
 
 // replaced checks the answer. It returns false if the new token may have nothing.
@@ -312,13 +312,13 @@ func (j *judge) replaced(tk ticket, old tokenState, r *driver.Request, g driver.
 	s, until := j.token(tk.token), endOf(tk, g)
 	switch {
 	case isGone(err) && old.live() && old.since.Before(tk.sent) && old.fence > j.broken:
-		j.blame("%s had the name for another %v, and %s does not get it: %v", r.Replaces, time.Until(old.until), r.Token, err)
+		j.blame("%s had the name for another %v, and %s does not get it: %v", r.Replaces.Text(), time.Until(old.until), r.Token.Text(), err)
 	case err != nil || g.Fence <= j.broken || !time.Now().Before(until):
 	default:
 		j.counts["replacements"]++
 		s.shared, s.told, s.fence, s.since, s.until = old.shared || g.Shared, g.Shared, g.Fence, time.Now(), until
 		if g.Shared && !old.shared {
-			j.blame("%s had an exclusive hold, and that of %s is shared", r.Replaces, r.Token)
+			j.blame("%s had an exclusive hold, and that of %s is shared", r.Replaces.Text(), r.Token.Text())
 		}
 		j.begins(tk.token, s)
 		j.alone(tk.token, s)
@@ -366,13 +366,13 @@ func (j *judge) checkFree(c *caller) {
 	}
 	for i, d := range []time.Duration{max(4*time.Second, time.Until(j.end)), again} {
 		sleep(context.Background(), d)
-		r := driver.Request{Name: "n", Token: j.newToken(), TTL: modelTTLs[0]}
-		tk := j.send(r.Token)
+		r := driver.Request{Name: "n", Token: driver.TokenOf(j.newToken()), TTL: modelTTLs[0]}
+		tk := j.send(r.Token.Text())
 		g, err := c.Acquire(j.t.Context(), r)
 		j.log(c.who, "last acquire", &r, g, err)
 		if err == nil {
 			j.granted(tk, &r, g)
-			c.giveUp(r.Token)
+			c.giveUp(r.Token.Text())
 			return
 		} else if i == 1 {
 			j.blame("nobody has the name, and it is not free: %v", err)

@@ -194,9 +194,9 @@ func (c *caller) ttl() time.Duration { return modelTTLs[c.random.IntN(len(modelT
 func (c *caller) one() {
 	r := driver.Request{Name: "n", TTL: c.ttl(), Shared: c.chance(40), Holder: driver.Holder{Host: "here", PID: c.who}}
 	if isJob := c.chance(30) && !c.g.RefusedIsSpent; isJob {
-		r.Token = c.j.jobToken()
+		r.Token = driver.TokenOf(c.j.jobToken())
 	} else {
-		r.Token = c.j.newToken()
+		r.Token = driver.TokenOf(c.j.newToken())
 		if w, ok := driver.As[driver.Waiter](c.Store); ok && c.chance(40) && !c.wait(w, &r) {
 			return
 		}
@@ -204,7 +204,7 @@ func (c *caller) one() {
 	if c.try(&r) && c.work(&r) {
 		return
 	}
-	c.giveUp(r.Token)
+	c.giveUp(r.Token.Text())
 	c.nap(20 * time.Millisecond)
 }
 
@@ -212,11 +212,11 @@ func (c *caller) one() {
 func (c *caller) wait(w driver.Waiter, r *driver.Request) bool {
 	ctx, cancel := context.WithTimeout(c.j.t.Context(), time.Duration(1+c.random.IntN(3000))*time.Millisecond)
 	defer cancel()
-	tk := c.j.send(r.Token)
+	tk := c.j.send(r.Token.Text())
 	g, err := w.Wait(ctx, *r, true)
 	c.j.log(c.who, "wait", r, g, err)
 	if err != nil || g.TTL == 0 {
-		c.j.over(r.Token)
+		c.j.over(r.Token.Text())
 		return false
 	}
 	c.j.count("hand-overs")
@@ -230,7 +230,7 @@ func (c *caller) wait(w driver.Waiter, r *driver.Request) bool {
 // refusal.
 func (c *caller) try(r *driver.Request) bool {
 	for range 3 {
-		tk := c.j.send(r.Token)
+		tk := c.j.send(r.Token.Text())
 		g, err := c.Acquire(c.j.t.Context(), *r)
 		c.j.log(c.who, "acquire", r, g, err)
 		switch {
@@ -257,7 +257,7 @@ func (c *caller) try(r *driver.Request) bool {
 
 // work uses the hold for a while. It returns true if the caller has died.
 func (c *caller) work(r *driver.Request) (dead bool) {
-	for c.chance(70) && c.j.isHeld(r.Token) {
+	for c.chance(70) && c.j.isHeld(r.Token.Text()) {
 		most := 400 * time.Millisecond
 		if c.chance(10) {
 			most = 5 * time.Second
@@ -283,15 +283,15 @@ func (c *caller) work(r *driver.Request) (dead bool) {
 			return false
 		}
 	}
-	if dead = c.mortal && c.chance(10) && c.j.isHeld(r.Token); dead {
+	if dead = c.mortal && c.chance(10) && c.j.isHeld(r.Token.Text()); dead {
 		c.j.died()
 	}
 	return dead
 }
 
 func (c *caller) extend(r *driver.Request) bool {
-	tk := c.j.send(r.Token)
-	g, err := c.Extend(c.j.t.Context(), r.Name, r.Token, c.ttl())
+	tk := c.j.send(r.Token.Text())
+	g, err := c.Extend(c.j.t.Context(), r.Name, r.Token.Text(), c.ttl())
 	c.j.log(c.who, "extend", r, g, err)
 	if err == nil {
 		c.j.extended(tk, g)
@@ -319,24 +319,24 @@ func (c *caller) convert(r *driver.Request) bool {
 // replace gives the hold to a new token, as Adopt does. If the outcome is not known, both tokens are
 // given up.
 func (c *caller) replace(r *driver.Request) bool {
-	if c.j.isJob(r.Token) {
+	if c.j.isJob(r.Token.Text()) {
 		return true // another caller may release it meanwhile
 	}
 	if c.j.isComposite {
 		<-time.After(modelLate) // a request to a member may still be on its way
 	}
 	to := *r
-	to.Replaces, to.Token = r.Token, c.j.newToken()
+	to.Replaces, to.Token = r.Token, driver.TokenOf(c.j.newToken())
 	tk, old := c.j.replace(&to)
 	g, err := c.Acquire(c.j.t.Context(), to)
-	c.j.log(c.who, "replace "+r.Token+" by", &to, g, err)
+	c.j.log(c.who, "replace "+r.Token.Text()+" by", &to, g, err)
 	r.Token = to.Token
 	ok := c.j.replaced(tk, old, &to, g, err)
 	if c.j.isComposite && !ok {
 		<-time.After(modelLate) // members in memory do not know which tokens were given up
 	}
 	if c.unsure = c.unsure || !ok; c.unsure {
-		c.giveUp(to.Replaces)
+		c.giveUp(to.Replaces.Text())
 		c.unsure = !ok
 	}
 	return ok
@@ -375,7 +375,7 @@ func (c *caller) giveUp(token string) {
 		if err == nil && out == driver.OutcomeReleased && keep > 0 {
 			c.j.cools(fence, sent.Add(keep))
 		}
-		c.j.log(c.who, "release", &driver.Request{Token: token}, driver.Grant{}, errors.Join(err, errors.New(out.String())))
+		c.j.log(c.who, "release", &driver.Request{Token: driver.TokenOf(token)}, driver.Grant{}, errors.Join(err, errors.New(out.String())))
 		if err == nil {
 			if sure++; sure == 1 && c.unsure && c.g.Store == inMemory {
 				<-time.After(modelLate)

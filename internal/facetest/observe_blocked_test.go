@@ -70,7 +70,7 @@ func blockObserver(t *testing.T, kind padlock.EventKind) {
 func causeEvents(s *remote, l *padlock.Locker) {
 	ctx := context.Background()
 	// Acquiring, contended and refused:
-	s.Store.Acquire(ctx, driver.Request{Name: "blocked", Token: "other", TTL: time.Second})
+	s.Store.Acquire(ctx, driver.Request{Name: "blocked", Token: driver.TokenOf("other"), TTL: time.Second})
 	l.TryAcquire(ctx, "blocked")
 	<-time.After(2 * time.Second)
 	// Acquired, converted, renewed, renewal failed, releasing and released:

@@ -130,7 +130,7 @@ func remotely(g driver.Grant, err error) (driver.Grant, error) {
 }
 
 func (c *wire) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	return send(c, ctx, step{what: "acquire", token: r.Token}, r.Name, func(ctx context.Context) (driver.Grant, error) { return remotely(c.s.Acquire(ctx, r)) })
+	return send(c, ctx, step{what: "acquire", token: r.Token.Text()}, r.Name, func(ctx context.Context) (driver.Grant, error) { return remotely(c.s.Acquire(ctx, r)) })
 }
 
 func (c *wire) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
@@ -142,7 +142,7 @@ func (c *wire) Release(ctx context.Context, name, token string, keep time.Durati
 }
 
 func (c *wire) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	return send(c, ctx, step{what: fmt.Sprint("convert to shared: ", r.Shared), token: r.Token}, r.Name, func(ctx context.Context) (driver.Grant, error) { return remotely(c.s.Convert(ctx, r)) })
+	return send(c, ctx, step{what: fmt.Sprint("convert to shared: ", r.Shared), token: r.Token.Text()}, r.Name, func(ctx context.Context) (driver.Grant, error) { return remotely(c.s.Convert(ctx, r)) })
 }
 
 func (c *wire) StoreID(ctx context.Context) (string, error) { return c.s.StoreID(ctx) }
@@ -167,7 +167,7 @@ func (c ableWire) await(ctx context.Context, r driver.Request, wait func(context
 	if err := sleep(ctx, c.x.us(1500)); err != nil {
 		return driver.Grant{}, err
 	}
-	fault := c.x.strike(ctx, r.Token)
+	fault := c.x.strike(ctx, r.Token.Text())
 	switch fault {
 	case lostRequest:
 		return driver.Grant{}, errReset
@@ -175,7 +175,7 @@ func (c ableWire) await(ctx context.Context, r driver.Request, wait func(context
 		return driver.Grant{}, driver.ErrUnavailable
 	}
 	g, err := wait(ctx)
-	c.x.log(name(), step{what: fmt.Sprint("wait in queue: ", reserve), token: r.Token, fault: fault, reply: g, err: err})
+	c.x.log(name(), step{what: fmt.Sprint("wait in queue: ", reserve), token: r.Token.Text(), fault: fault, reply: g, err: err})
 	if err == nil && c.slow {
 		err = sleep(ctx, c.x.us(1500))
 	}
@@ -191,8 +191,8 @@ func (c ableWire) await(ctx context.Context, r driver.Request, wait func(context
 	held := name()
 	go func() {
 		sleep(context.Background(), c.x.us(c.x.late))
-		out, err := c.s.Release(context.Background(), held, r.Token, 0)
-		c.x.log(held, step{what: "leave queue", token: r.Token, reply: out, err: err})
+		out, err := c.s.Release(context.Background(), held, r.Token.Text(), 0)
+		c.x.log(held, step{what: "leave queue", token: r.Token.Text(), reply: out, err: err})
 		<-c.late
 	}()
 	return driver.Grant{}, err
@@ -225,9 +225,9 @@ func (c ableWire) RaiseFence(ctx context.Context, name, token string, fence uint
 }
 
 func (c ableWire) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
-	answers, err := send(c.wire, ctx, step{what: "batch", token: holds[0].Token}, holds[0].Name, func(ctx context.Context) (answers []driver.Extended, err error) {
+	answers, err := send(c.wire, ctx, step{what: "batch", token: holds[0].Token.Text()}, holds[0].Name, func(ctx context.Context) (answers []driver.Extended, err error) {
 		for _, h := range holds {
-			g, err := remotely(c.s.Extend(ctx, h.Name, h.Token, h.TTL))
+			g, err := remotely(c.s.Extend(ctx, h.Name, h.Token.Text(), h.TTL))
 			answers = append(answers, driver.Extended{Grant: g, Err: err})
 		}
 		return answers, nil
@@ -245,9 +245,9 @@ type permit struct {
 }
 
 func (c ableWire) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
-	p, err := send(c.wire, ctx, step{what: "slot", token: r.Token}, r.Name, func(ctx context.Context) (p permit, err error) {
+	p, err := send(c.wire, ctx, step{what: "slot", token: r.Token.Text()}, r.Name, func(ctx context.Context) (p permit, err error) {
 		p.slot, p.g, err = c.s.AcquireSlot(ctx, r, n, overtake)
-		c.x.log(driver.SlotName(r.Name, p.slot), step{what: "this slot", token: r.Token, reply: p.g, err: err})
+		c.x.log(driver.SlotName(r.Name, p.slot), step{what: "this slot", token: r.Token.Text(), reply: p.g, err: err})
 		p.g.From = 0
 		return p, err
 	})

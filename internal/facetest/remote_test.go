@@ -132,7 +132,7 @@ func (r *remote) answer(g driver.Grant) driver.Grant {
 }
 
 func (r *remote) Acquire(ctx context.Context, q driver.Request) (g driver.Grant, err error) {
-	c := call{op: "acquire", name: q.Name, token: q.Token, ttl: q.TTL, shared: q.Shared, ctx: ctx}
+	c := call{op: "acquire", name: q.Name, token: q.Token.Text(), ttl: q.TTL, shared: q.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Acquire(ctx, q); return err })
 	if err != nil {
 		return driver.Grant{}, err
@@ -156,14 +156,14 @@ func (r *remote) Release(ctx context.Context, name, token string, keep time.Dura
 }
 
 func (r *remote) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
-	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
+	c := call{op: "wait", name: q.Name, token: q.Token.Text(), shared: q.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Wait(ctx, q, reserve); return err })
 	g.From, g.TTL = 0, min(g.TTL, driver.MaxReservation) // to be claimed
 	return g, err
 }
 
 func (r *remote) Convert(ctx context.Context, q driver.Request) (g driver.Grant, err error) {
-	c := call{op: "convert", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
+	c := call{op: "convert", name: q.Name, token: q.Token.Text(), shared: q.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Convert(ctx, q); return err })
 	if err != nil {
 		return driver.Grant{}, err

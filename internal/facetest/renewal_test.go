@@ -21,7 +21,7 @@ func (b batching) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]
 	out := make([]driver.Extended, len(holds))
 	err := b.on(call{op: "batch", ctx: ctx, ttl: time.Duration(len(holds))}, func(ctx context.Context) error {
 		for i, h := range holds {
-			out[i].Grant, out[i].Err = b.Store.Extend(ctx, h.Name, h.Token, h.TTL)
+			out[i].Grant, out[i].Err = b.Store.Extend(ctx, h.Name, h.Token.Text(), h.TTL)
 			out[i].Grant.From = 0
 		}
 		return nil

@@ -22,7 +22,7 @@ type reserving struct {
 
 func (r reserving) Wait(ctx context.Context, q driver.Request, reserve bool) (g driver.Grant, err error) {
 	q.TTL = cmp.Or(r.ttl, driver.MaxReservation)
-	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
+	c := call{op: "wait", name: q.Name, token: q.Token.Text(), shared: q.Shared, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { g, err = r.Store.Wait(ctx, q, reserve); return err })
 	if err == nil && r.late > 0 {
 		<-time.After(r.late)

@@ -15,7 +15,7 @@ import (
 type slotRemote struct{ *remote }
 
 func (r slotRemote) AcquireSlot(ctx context.Context, q driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
-	c := call{op: "slot", name: q.Name, token: q.Token, ttl: q.TTL, ctx: ctx}
+	c := call{op: "slot", name: q.Name, token: q.Token.Text(), ttl: q.TTL, ctx: ctx}
 	err = r.on(c, func(ctx context.Context) error { slot, g, err = r.Store.AcquireSlot(ctx, q, n, ahead); return err })
 	if err != nil {
 		return 0, driver.Grant{}, err
@@ -101,7 +101,7 @@ func TestSlotsAndTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := slotRemote{newRemote()}
 		l := newLocker(t, store)
-		gate, err := store.Store.Acquire(t.Context(), driver.Request{Name: driver.SlotGate("job", 2), Token: "other", TTL: time.Minute})
+		gate, err := store.Store.Acquire(t.Context(), driver.Request{Name: driver.SlotGate("job", 2), Token: driver.TokenOf("other"), TTL: time.Minute})
 		if err != nil || gate.TTL == 0 {
 			t.Fatal(err)
 		}

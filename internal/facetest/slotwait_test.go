@@ -30,7 +30,7 @@ func newOrdered() *ordered {
 func (s *ordered) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if name := s.stolen.Load(); name != nil && *name == r.Name {
 		s.stolen.Store(nil)
-		if _, err := s.Store.Acquire(ctx, driver.Request{Name: r.Name, Token: "thief", TTL: 30 * time.Second}); err != nil {
+		if _, err := s.Store.Acquire(ctx, driver.Request{Name: r.Name, Token: driver.TokenOf("thief"), TTL: 30 * time.Second}); err != nil {
 			return driver.Grant{}, err
 		}
 	}

@@ -230,7 +230,7 @@ func TestTokenArrivesLate(t *testing.T) {
 		_, err := l.TryAcquire(t.Context(), "job", padlock.Token(myToken))
 		wantOnly(t, err, padlock.OpAcquire, padlock.ErrHeld, padlock.ErrUncertain)
 		release(t, k)
-		late := driver.Request{Name: "job", Token: myToken, TTL: padlock.DefaultTTL}
+		late := driver.Request{Name: "job", Token: driver.TokenOf(myToken), TTL: padlock.DefaultTTL}
 		g, err := s.Store.Acquire(t.Context(), late)
 		if err != nil {
 			t.Fatal(err)

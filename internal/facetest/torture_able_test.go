@@ -19,7 +19,7 @@ func (s able) Pass(ctx context.Context, token string, next driver.Request) (out 
 	if s.x.n(2) == 0 {
 		return s.relay.Pass(ctx, token, next)
 	}
-	c := call{op: "pass", name: next.Name, token: token, next: next.Token, ttl: next.TTL, ctx: ctx}
+	c := call{op: "pass", name: next.Name, token: token, next: next.Token.Text(), ttl: next.TTL, ctx: ctx}
 	err = s.on(c, func(ctx context.Context) error { out, err = s.Store.Release(ctx, next.Name, token, 0); return err })
 	return out, g, err
 }
@@ -29,7 +29,7 @@ func (s able) Wait(ctx context.Context, q driver.Request, reserve bool) (g drive
 	if s.x.n(3) > 0 {
 		q.TTL = driver.MaxReservation
 	}
-	c := call{op: "wait", name: q.Name, token: q.Token, shared: q.Shared, ctx: ctx}
+	c := call{op: "wait", name: q.Name, token: q.Token.Text(), shared: q.Shared, ctx: ctx}
 	err = s.on(c, func(ctx context.Context) error { g, err = s.Store.Wait(ctx, q, reserve); return err })
 	return g, err
 }

@@ -52,7 +52,7 @@ func testFirstRequestLate(t *testing.T, op string) {
 			return nil
 		}
 		calls := s.log(op)
-		r := driver.Request{Name: "job", Token: calls[len(calls)-1].token, TTL: time.Hour}
+		r := driver.Request{Name: "job", Token: driver.TokenOf(calls[len(calls)-1].token), TTL: time.Hour}
 		time.AfterFunc(200*time.Millisecond, func() {
 			if op == "slot" {
 				s.Store.AcquireSlot(context.Background(), r, 3, true)

@@ -257,7 +257,7 @@ func TestReadersHoldTogether(t *testing.T) {
 // A holder that died wakes nobody; its lease ends all the same.
 func TestWaitersSurviveADeadHolder(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
-		dead := driver.Request{Name: "job", Token: "of a process that died", TTL: 10 * time.Second}
+		dead := driver.Request{Name: "job", Token: driver.TokenOf("of a process that died"), TTL: 10 * time.Second}
 		if _, err := s.Acquire(t.Context(), dead); err != nil {
 			t.Fatal(err)
 		}
@@ -273,14 +273,14 @@ func TestWaitersSurviveADeadHolder(t *testing.T) {
 func TestAForeignTakerWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
-		foreign := driver.Request{Name: "job", Token: "of a program other than padlock", TTL: time.Hour}
+		foreign := driver.Request{Name: "job", Token: driver.TokenOf("of a program other than padlock"), TTL: time.Hour}
 		if _, err := store.Store.Acquire(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
 		l := newLocker(t, bare{store})
 		go func() {
 			<-time.After(time.Minute)
-			store.Store.Release(context.Background(), "job", foreign.Token, 0)
+			store.Store.Release(context.Background(), "job", foreign.Token.Text(), 0)
 		}()
 		start := time.Now()
 		release(t, acquire(t, l, "job"))

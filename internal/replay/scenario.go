@@ -153,7 +153,7 @@ func (u user) refused(name, token string, shared bool) {
 }
 
 func request(name, token string, shared bool) driver.Request {
-	return driver.Request{Name: name, Token: token, Shared: shared, TTL: lease, Holder: driver.Holder{Host: "host", PID: 7, Label: token}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), Shared: shared, TTL: lease, Holder: driver.Holder{Host: "host", PID: 7, Label: token}}
 }
 
 func (u user) extend(name, token string, want error) {

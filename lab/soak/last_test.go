@@ -18,7 +18,7 @@ func TestLastLookWaitsForDeadWaiters(t *testing.T) {
 	l := padlock.New(s)
 	t.Cleanup(func() { l.Close(t.Context()) })
 	r := &Run{Guarantees: s.Guarantees()}
-	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: "holder", TTL: 50 * time.Second}); err != nil {
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf("holder"), TTL: 50 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.delayOfDead(t.Context(), l, "job"); d != 0 {
@@ -29,7 +29,7 @@ func TestLastLookWaitsForDeadWaiters(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.Wait(ctx, driver.Request{Name: "job", Token: token, TTL: 50 * time.Second}, true)
+			s.Wait(ctx, driver.Request{Name: "job", Token: driver.TokenOf(token), TTL: 50 * time.Second}, true)
 		}()
 		t.Cleanup(func() { cancel(); <-done })
 	}
@@ -58,7 +58,7 @@ func TestLastLookAfterNoAnswer(t *testing.T) {
 	r := &Run{Guarantees: s.Guarantees(), Load: Load{MaxTTL: 10 * time.Second}, monitor: NewMonitor()}
 	hold := func(name string, ttl time.Duration) {
 		t.Helper()
-		if _, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: "lost", TTL: ttl}); err != nil {
+		if _, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf("lost"), TTL: ttl}); err != nil {
 			t.Fatal(err)
 		}
 	}

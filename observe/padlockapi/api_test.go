@@ -393,7 +393,7 @@ func TestStatusListBreak(t *testing.T) {
 func TestListIsBounded(t *testing.T) {
 	a, store := newAPI(t)
 	for i := range maxListed + 7 {
-		r := driver.Request{Name: "n" + string(appendInt(int64(i))), Token: one, TTL: 50 * time.Second}
+		r := driver.Request{Name: "n" + string(appendInt(int64(i))), Token: driver.TokenOf(one), TTL: 50 * time.Second}
 		if _, err := store.Acquire(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func BenchmarkPair(b *testing.B) {
 		for b.Loop() {
 			n++
 			token := fmt.Sprintf("token-%020d", n)
-			_, _ = store.Acquire(b.Context(), driver.Request{Name: "b", Token: token, TTL: time.Second})
+			_, _ = store.Acquire(b.Context(), driver.Request{Name: "b", Token: driver.TokenOf(token), TTL: time.Second})
 			_, _ = store.Release(b.Context(), "b", token, 0)
 		}
 	})

@@ -33,12 +33,12 @@ func TestRunsAfterTheSample(t *testing.T) {
 	past := history.Open(t.TempDir(), "", nil)
 	s := newSite(t, padlockweb.History(past), padlockweb.ReadWithoutToken())
 	record(t, past, history.Run{Name: "next", Host: "web-9", PID: 7, Start: time.Now().Add(-time.Hour), End: time.Now(), Slot: -1})
-	before := driver.Request{Name: "next", Token: "web-9", TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-9", PID: 7}}
+	before := driver.Request{Name: "next", Token: driver.TokenOf("web-9"), TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-9", PID: 7}}
 	if _, err := s.store.Acquire(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	s.sample()
-	if _, err := s.store.Release(t.Context(), before.Name, before.Token, 0); err != nil {
+	if _, err := s.store.Release(t.Context(), before.Name, before.Token.Text(), 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"next", "new"} {
@@ -121,7 +121,7 @@ func TestJobWhoseLockIsStuck(t *testing.T) {
 				record(t, past, history.Run{Name: name, Host: "web-3", Start: start, End: start.Add(28 * time.Second), Slot: -1})
 			}
 		}
-		held := driver.Request{Name: "deploy", Token: "web-9", TTL: 50 * time.Second, Holder: driver.Holder{Host: "web-9", PID: 7, Plan: 5 * time.Second}}
+		held := driver.Request{Name: "deploy", Token: driver.TokenOf("web-9"), TTL: 50 * time.Second, Holder: driver.Holder{Host: "web-9", PID: 7, Plan: 5 * time.Second}}
 		if _, err := store.Acquire(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ func TestADeadHolder(t *testing.T) {
 		defer store.Close()
 		defer l.Close(t.Context())
 		s := sampler.New(l)
-		ask := driver.Request{Name: "job", Token: "one", TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-3", PID: 4121}}
+		ask := driver.Request{Name: "job", Token: driver.TokenOf("one"), TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-3", PID: 4121}}
 		if _, err := store.Acquire(t.Context(), ask); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestSlotsAreOneRow(t *testing.T) {
 // hold takes a lock as a holder in another process would, and nobody renews it.
 func hold(t *testing.T, store driver.Store, name, token string, ttl, plan time.Duration) {
 	t.Helper()
-	if _, err := store.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: ttl, Holder: driver.Holder{Host: "web-3", PID: 7, Plan: plan}}); err != nil {
+	if _, err := store.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(token), TTL: ttl, Holder: driver.Holder{Host: "web-3", PID: 7, Plan: plan}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -34,7 +34,7 @@ func (l *losing) Acquire(ctx context.Context, r driver.Request) (driver.Grant, e
 	g, err := l.Store.Acquire(ctx, r)
 	if err == nil {
 		l.mu.Lock()
-		l.name, l.token = r.Name, r.Token
+		l.name, l.token = r.Name, r.Token.Text()
 		l.mu.Unlock()
 	}
 	return g, err

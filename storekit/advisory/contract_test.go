@@ -58,7 +58,7 @@ func contract(t *testing.T) {
 }
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute}
+	return driver.Request{Name: name, Token: driver.TokenOf(rand.Text()), TTL: time.Minute}
 }
 
 // The reply to a release is lost, and the session goes on with the lock of another name. The next
@@ -77,19 +77,19 @@ func releaseLost(t *testing.T) {
 		}
 	}
 	a.dialect.loses = true
-	if _, err := a.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
+	if _, err := a.Release(t.Context(), "job", r.Token.Text(), 0); !errors.Is(err, driver.ErrUncertain) {
 		t.Errorf("Release whose reply was lost: %v", err)
 	}
 	if _, err := b.Acquire(t.Context(), request("other")); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("the session goes on: %v", err)
 	}
-	if out, err := a.Release(t.Context(), "job", r.Token, 0); out != driver.OutcomeGone || err != nil {
+	if out, err := a.Release(t.Context(), "job", r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release again: %v, %v", out, err)
 	}
 	if _, err := b.Acquire(t.Context(), request("other")); err != nil {
 		t.Errorf("Release has settled the session: %v", err)
 	}
-	if _, err := a.Extend(t.Context(), "other", other.Token, 0); !errors.Is(err, driver.ErrLost) {
+	if _, err := a.Extend(t.Context(), "other", other.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("the other hold ended with the connection: %v", err)
 	}
 }
@@ -104,7 +104,7 @@ func twoTriesAtOnce(t *testing.T) {
 	began, resume := make(chan struct{}), make(chan struct{})
 	last := request("job")
 	s.dialect.before = func(r *driver.Request) {
-		if r.Token != last.Token {
+		if r.Token.Text() != last.Token.Text() {
 			began <- struct{}{}
 			<-resume
 		}
@@ -198,7 +198,7 @@ func canceledAtTheGrant(t *testing.T) {
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("Wait: %v", err)
 	}
-	if _, err := a.Release(t.Context(), "job", r.Token, 0); err != nil {
+	if _, err := a.Release(t.Context(), "job", r.Token.Text(), 0); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait() // the statement of the wait has got the lock

@@ -23,7 +23,7 @@ func (s SharedStore[C]) Convert(ctx context.Context, r driver.Request) (driver.G
 		return driver.Grant{}, err
 	}
 	return storekit.Do(ctx, &s.calls, func() (driver.Grant, error) {
-		h, err := s.enterHeld(ctx, r.Name, r.Token)
+		h, err := s.enterHeld(ctx, r.Name, r.Token.Text())
 		if err != nil {
 			return driver.Grant{}, err
 		}

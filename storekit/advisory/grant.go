@@ -20,7 +20,7 @@ func (s *Store[C]) Acquire(ctx context.Context, r driver.Request) (driver.Grant,
 }
 
 func (s *Store[C]) acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	h, err := s.holds.enter(ctx, r.Name, r.Token.Text())
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -29,7 +29,7 @@ func TestConnections(t *testing.T) {
 		t.Errorf("1,000 holds use %d connections", n)
 	}
 	for _, r := range all {
-		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 			t.Fatalf("Release: %v, %v", out, err)
 		}
 	}
@@ -88,7 +88,7 @@ func waiterBehindTheEighth(t *testing.T) {
 	if len(ninth) > 0 {
 		t.Fatal("Wait has returned while the lock was held")
 	}
-	a.Release(t.Context(), "last", last.Token, 0)
+	a.Release(t.Context(), "last", last.Token.Text(), 0)
 	if g := <-ninth; g.TTL == 0 {
 		t.Error("the lock was not reserved for the ninth waiter")
 	}

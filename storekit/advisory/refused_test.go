@@ -43,7 +43,7 @@ func at(what string) func(*counted, string) error {
 func releaseAll(t *testing.T, s counterStore, rs ...driver.Request) {
 	t.Helper()
 	for _, r := range rs {
-		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 			t.Errorf("Release: %v, %v", out, err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestRefusedReader(t *testing.T) {
 		}
 		var live []driver.Request
 		for _, r := range rs {
-			if _, err := s.Extend(t.Context(), "job", r.Token, 0); err == nil {
+			if _, err := s.Extend(t.Context(), "job", r.Token.Text(), 0); err == nil {
 				live = append(live, r)
 			} else {
 				s.releaseSurely(r)
@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 			}
 			if what != "try" {
 				refuse()
-				if _, err := s.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
+				if _, err := s.Release(t.Context(), "job", r.Token.Text(), 0); !errors.Is(err, driver.ErrUncertain) {
 					t.Errorf("%s, late %v: Release: %v", what, late, err)
 				}
 				s.releaseSurely(r)
@@ -154,7 +154,7 @@ func TestIntentRenewedAtTheEnd(t *testing.T) {
 			}
 			return nil
 		}
-		go s.Extend(t.Context(), r.Name, r.Token, 0)
+		go s.Extend(t.Context(), r.Name, r.Token.Text(), 0)
 		<-time.After(lapse - time.Millisecond)
 		promote()
 		synctest.Wait()

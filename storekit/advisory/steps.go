@@ -18,7 +18,7 @@ func (s *Store[C]) check(r *driver.Request) error {
 	switch {
 	case r.Shared && s.sharer == nil:
 		return fmt.Errorf("shared holds: the locks of this server have none: %w", errors.ErrUnsupported)
-	case r.Replaces != "":
+	case r.Replaces.Text() != "":
 		return fmt.Errorf("%w: a hold that ends with its connection cannot be handed to another process", errors.ErrUnsupported)
 	}
 	return CheckName(s, r.Name)

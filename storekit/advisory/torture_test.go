@@ -167,7 +167,7 @@ func (w *crowd) act(ctx context.Context, s counterStore) {
 		pause()
 		w.verify(s.srv, m)
 		if rand.N(2) == 0 {
-			s.Extend(ctx, r.Name, r.Token, 0)
+			s.Extend(ctx, r.Name, r.Token.Text(), 0)
 		} else {
 			w.convert(s, m, g.Bound)
 		}
@@ -196,7 +196,7 @@ func (w *crowd) convert(s counterStore, m *member, bound context.Context) {
 // releaseSurely repeats a release until its outcome is known.
 func (s counterStore) releaseSurely(r driver.Request) {
 	for range 1000 {
-		if _, err := s.Release(context.Background(), r.Name, r.Token, 0); err == nil {
+		if _, err := s.Release(context.Background(), r.Name, r.Token.Text(), 0); err == nil {
 			return
 		}
 	}

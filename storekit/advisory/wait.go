@@ -88,7 +88,7 @@ func (s *Store[C]) waitTurn(ctx context.Context, entry *poolEntry[C], l Lock, r 
 	case <-ctx.Done(): // the server's part of the wait ends a little later
 		s.calls.Work.Go(func() {
 			if w := <-done; w.g.TTL > 0 {
-				s.unreserve(r.Name, r.Token)
+				s.unreserve(r.Name, r.Token.Text())
 			}
 		})
 		return driver.Grant{}, s.calls.AfterClose(ctx.Err())
@@ -151,7 +151,7 @@ func (s *Store[C]) seek(ctx context.Context, l Lock, r *driver.Request, reserve 
 // looksFree asks the server whether a try may succeed. It also returns true if the server does not
 // answer. A reader that waits for its promotion has the lock itself, so nothing but a try can tell.
 func (s *Store[C]) looksFree(ctx context.Context, l Lock, r *driver.Request) bool {
-	if s.holds.has(l.Key, r.Token) {
+	if s.holds.has(l.Key, r.Token.Text()) {
 		return true
 	}
 	free, err := Ask(ctx, s, func(c C) (bool, error) { return s.dialect.LooksFree(c, l, r.Shared) })
@@ -234,7 +234,7 @@ var errWaitEnded = errors.New("the wait has ended")
 // handedOver is called after the server has granted the lock to the session of a waiter. It
 // reserves the lock for the waiter's token.
 func (s *Store[C]) handedOver(ctx context.Context, entry *poolEntry[C], c *conn[C], l Lock, fence uint64, r *driver.Request) (driver.Grant, error) {
-	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	h, err := s.holds.enter(ctx, r.Name, r.Token.Text())
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -247,7 +247,7 @@ func (s *Store[C]) handedOver(ctx context.Context, entry *poolEntry[C], c *conn[
 	h.key, h.back = l.Key, func() { stop(); free() }
 	s.pool.handOver(c, l.Key, !r.Shared)
 	s.holds.noteGrant(h, reserved, c, fence, r)
-	name, token := r.Name, r.Token
+	name, token := r.Name, r.Token.Text()
 	h.timer = time.AfterFunc(reservation, func() { s.unreserve(name, token) })
 	return driver.Grant{Fence: fence, TTL: reservation}, nil
 }

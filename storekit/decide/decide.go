@@ -210,21 +210,21 @@ func (s *State) Acquire(r *driver.Request, now Now) (*Hold, error) {
 // before r, and r is refused even if the name is free. A token that has the name already, and one
 // that replaces another, need no turn.
 func (s *State) AcquireInTurn(r *driver.Request, turn bool, now Now) (*Hold, error) {
-	if h := s.Live(r.Token, now); h != nil {
+	if h := s.Live(r.Token.Text(), now); h != nil {
 		if h.Reserved {
 			h.Reserved, h.Since, h.Until, h.Holder = false, now.At, now.At, r.Holder
 		}
 		h.extend(r.TTL, now)
 		return h, nil
 	}
-	if slices.ContainsFunc(s.Spent, func(p Spent) bool { return p.Token == r.Token }) {
+	if slices.ContainsFunc(s.Spent, func(p Spent) bool { return p.Token == r.Token.Text() }) {
 		return nil, driver.ErrLost
 	}
-	if r.Replaces != "" {
+	if r.Replaces.Text() != "" {
 		return s.replace(r, now)
 	}
-	if !turn || s.Excludes(r.Token, r.Shared, now) {
-		return nil, s.HeldError(r.Token, now)
+	if !turn || s.Excludes(r.Token.Text(), r.Shared, now) {
+		return nil, s.HeldError(r.Token.Text(), now)
 	}
 	h, err := s.add(r, now)
 	if err == nil {
@@ -246,15 +246,15 @@ func (s *State) Reserve(r *driver.Request, now Now) (*Hold, error) {
 // add adds a hold without an end. A reader that joins other readers gets their fence, and every
 // other hold gets a new one.
 func (s *State) add(r *driver.Request, now Now) (*Hold, error) {
-	joins := r.Shared && r.FenceAbove < s.Fence && s.othersHold(r.Token, false, now)
+	joins := r.Shared && r.FenceAbove < s.Fence && s.othersHold(r.Token.Text(), false, now)
 	if !joins {
 		if err := s.mint(r.FenceAbove, now); err != nil {
 			return nil, err
 		}
 	}
-	s.forget(r.Token)
+	s.forget(r.Token.Text())
 	s.DropLapsed(now)
-	s.Holds = append(s.Holds, Hold{Token: r.Token, Shared: r.Shared, Fence: s.Fence, Since: now.At, Holder: r.Holder})
+	s.Holds = append(s.Holds, Hold{Token: r.Token.Text(), Shared: r.Shared, Fence: s.Fence, Since: now.At, Holder: r.Holder})
 	return &s.Holds[len(s.Holds)-1], nil
 }
 
@@ -265,19 +265,19 @@ func (s *State) forget(token string) {
 
 // replace gives the hold of r.Replaces to r.Token.
 func (s *State) replace(r *driver.Request, now Now) (*Hold, error) {
-	h := s.Live(r.Replaces, now)
+	h := s.Live(r.Replaces.Text(), now)
 	if h == nil || h.Reserved {
 		return nil, driver.ErrLost
 	}
 	if err := s.mint(r.FenceAbove, now); err != nil {
 		return nil, err
 	}
-	if s.Intent.Token == r.Replaces {
-		s.Intent.Token = r.Token
+	if s.Intent.Token == r.Replaces.Text() {
+		s.Intent.Token = r.Token.Text()
 	}
-	s.forget(r.Token)
-	h = s.find(r.Replaces)
-	h.Token, h.Holder, h.Since, h.Fence = r.Token, r.Holder, now.At, s.Fence
+	s.forget(r.Token.Text())
+	h = s.find(r.Replaces.Text())
+	h.Token, h.Holder, h.Since, h.Fence = r.Token.Text(), r.Holder, now.At, s.Fence
 	h.extend(r.TTL, now)
 	return h, nil
 }
@@ -329,27 +329,27 @@ func (s *State) releaseNothing(token string, now Now) driver.Outcome {
 // Convert changes the mode of a live hold to that of r. If changed is true, the state has changed,
 // even if there is an error: a reader that must wait for others keeps new ones out.
 func (s *State) Convert(r *driver.Request, now Now) (h *Hold, changed bool, err error) {
-	if h, err = s.heldBy(r.Token, now); err != nil {
+	if h, err = s.heldBy(r.Token.Text(), now); err != nil {
 		return nil, false, err
 	}
 	if h.Shared && !r.Shared {
-		if s.Intent.Token != "" && s.Intent.Token != r.Token {
+		if s.Intent.Token != "" && s.Intent.Token != r.Token.Text() {
 			return nil, false, driver.ErrPromotionConflict
 		}
-		if s.othersHold(r.Token, false, now) {
-			s.Intent = Intent{r.Token, now.end(driver.MaxIntent)}
-			return nil, true, s.HeldError(r.Token, now)
+		if s.othersHold(r.Token.Text(), false, now) {
+			s.Intent = Intent{r.Token.Text(), now.end(driver.MaxIntent)}
+			return nil, true, s.HeldError(r.Token.Text(), now)
 		}
 		if err := s.mint(r.FenceAbove, now); err != nil {
 			return nil, false, err
 		}
 		s.DropLapsed(now) // by another clock they may be live
-		h = s.find(r.Token)
+		h = s.find(r.Token.Text())
 		h.Fence = s.Fence
 	}
 	h.Shared = r.Shared
 	h.extend(r.TTL, now)
-	if s.Intent.Token == r.Token {
+	if s.Intent.Token == r.Token.Text() {
 		s.Intent = Intent{}
 	}
 	return h, true, nil

@@ -22,7 +22,7 @@ func at(seconds int) decide.Now {
 func must(t *testing.T, s *decide.State, token string, shared bool, now decide.Now) *decide.Hold {
 	t.Helper()
 	s.Trim(now)
-	h, err := s.Acquire(&driver.Request{Name: "n", Token: token, TTL: lease, Shared: shared}, now)
+	h, err := s.Acquire(&driver.Request{Name: "n", Token: driver.TokenOf(token), TTL: lease, Shared: shared}, now)
 	if err != nil {
 		t.Fatalf("Acquire of %s: %v", token, err)
 	}
@@ -44,7 +44,7 @@ func (row row) check(t *testing.T) {
 	if line := tableOfTheComment(t)[row.has]; line == "" || !strings.Contains(strings.ToLower(line), row.release.String()) {
 		t.Errorf("the table in the comment has for %q: %q, want %v", row.has, line, row.release)
 	}
-	r, now := driver.Request{Name: "n", Token: "a", TTL: lease}, at(row.after)
+	r, now := driver.Request{Name: "n", Token: driver.TokenOf("a"), TTL: lease}, at(row.after)
 	fresh := func() *decide.State {
 		s := row.state(t)
 		s.Trim(now)
@@ -137,7 +137,7 @@ func TestTable(t *testing.T) {
 func reserved(t *testing.T) *decide.State {
 	t.Helper()
 	s := &decide.State{}
-	if _, err := s.Reserve(&driver.Request{Name: "n", Token: "a"}, at(1)); err != nil {
+	if _, err := s.Reserve(&driver.Request{Name: "n", Token: driver.TokenOf("a")}, at(1)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -167,7 +167,7 @@ func TestReservations(t *testing.T) {
 	if s.Idle(at(1)) || !s.Excludes("b", true, at(1)) || raised(s) {
 		t.Errorf("%+v excludes nobody, or can be raised", s)
 	}
-	if _, err := s.Acquire(&driver.Request{Name: "n", Token: "b", Replaces: "a", TTL: lease}, at(1)); !errors.Is(err, driver.ErrLost) {
+	if _, err := s.Acquire(&driver.Request{Name: "n", Token: driver.TokenOf("b"), Replaces: driver.TokenOf("a"), TTL: lease}, at(1)); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("a reservation is replaced: %v", err)
 	}
 	if s.Trim(at(-3600)); s.Holds[0].Until.Sub(at(-3600).At) > driver.MaxReservation {
@@ -180,7 +180,7 @@ func TestNoLeaseIsTooShort(t *testing.T) {
 	for slack, want := range map[time.Duration]time.Duration{0: lease + time.Microsecond, 999: lease + time.Microsecond, 1000: lease + 2*time.Microsecond} {
 		now := at(1)
 		now.Slack = slack
-		h, err := (&decide.State{}).Acquire(&driver.Request{Name: "n", Token: "a", TTL: lease + 1}, now)
+		h, err := (&decide.State{}).Acquire(&driver.Request{Name: "n", Token: driver.TokenOf("a"), TTL: lease + 1}, now)
 		if err != nil || h.Until.Sub(now.At) != want {
 			t.Errorf("with a slack of %v the lease lasts for %v, want %v", slack, h.Until.Sub(now.At), want)
 		}
@@ -193,7 +193,7 @@ func TestTurn(t *testing.T) {
 	s := &decide.State{}
 	try := func(token, replaces string, want error) {
 		t.Helper()
-		r := driver.Request{Name: "n", Token: token, Replaces: replaces, TTL: lease}
+		r := driver.Request{Name: "n", Token: driver.TokenOf(token), Replaces: driver.TokenOf(replaces), TTL: lease}
 		if _, err := s.AcquireInTurn(&r, false, at(1)); !errors.Is(err, want) {
 			t.Errorf("%s, which replaces %q: %v, want %v", token, replaces, err, want)
 		}
@@ -211,7 +211,7 @@ func TestLapsedTokenReplaces(t *testing.T) {
 	s := &decide.State{}
 	must(t, s, "a", true, at(1))
 	must(t, s, "b", true, at(9))
-	if _, err := s.Acquire(&driver.Request{Name: "n", Token: "a", Replaces: "b", TTL: lease}, at(12)); err != nil {
+	if _, err := s.Acquire(&driver.Request{Name: "n", Token: driver.TokenOf("a"), Replaces: driver.TokenOf("b"), TTL: lease}, at(12)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Extend("a", lease, at(13)); err != nil || len(s.Holds) != 1 {
@@ -239,7 +239,7 @@ func TestBounds(t *testing.T) {
 	s = &decide.State{}
 	must(t, s, "a", true, at(1000))
 	must(t, s, "b", true, at(1000))
-	r := driver.Request{Name: "n", Token: "a", TTL: lease}
+	r := driver.Request{Name: "n", Token: driver.TokenOf("a"), TTL: lease}
 	if _, changed, err := s.Convert(&r, at(1000)); !changed || !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("Convert while another reader holds: %v, %v", changed, err)
 	}
@@ -260,10 +260,10 @@ func TestPromotionBetweenTwoClocks(t *testing.T) {
 	must(t, s, "a", true, at(1))
 	must(t, s, "b", true, at(9))
 	ahead, behind := at(12), at(10)
-	if _, _, err := s.Convert(&driver.Request{Name: "n", Token: "b", TTL: lease}, ahead); err != nil {
+	if _, _, err := s.Convert(&driver.Request{Name: "n", Token: driver.TokenOf("b"), TTL: lease}, ahead); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := s.Acquire(&driver.Request{Name: "n", Token: "a", TTL: lease, Shared: true}, behind); !errors.Is(err, driver.ErrHeld) {
+	if h, err := s.Acquire(&driver.Request{Name: "n", Token: driver.TokenOf("a"), TTL: lease, Shared: true}, behind); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("the reader is granted %+v beside the writer: %v", h, err)
 	}
 	if _, err := s.Extend("a", lease, behind); !errors.Is(err, driver.ErrLost) {
@@ -274,7 +274,7 @@ func TestPromotionBetweenTwoClocks(t *testing.T) {
 // Fences below driver.MaxFence are used up, and the state stays as it was.
 func TestFencesUsedUp(t *testing.T) {
 	s := &decide.State{Fence: driver.MaxFence - 1}
-	if _, err := s.Acquire(&driver.Request{Name: "n", Token: "a", TTL: lease}, at(1)); !errors.Is(err, driver.ErrFencesUsedUp) {
+	if _, err := s.Acquire(&driver.Request{Name: "n", Token: driver.TokenOf("a"), TTL: lease}, at(1)); !errors.Is(err, driver.ErrFencesUsedUp) {
 		t.Errorf("Acquire: %v", err)
 	}
 	if _, err := s.Break(s.Fence, at(1)); !errors.Is(err, driver.ErrFencesUsedUp) || s.Fence != driver.MaxFence-1 || len(s.Holds) > 0 {

@@ -14,14 +14,14 @@ func Example() {
 	var state decide.State
 	now := decide.Now{At: 1_000_000, Wall: 1_000_000} // one second after the beginning of its clock
 
-	hold, err := state.Acquire(&driver.Request{Name: "job", Token: "a", TTL: 10 * time.Second}, now)
+	hold, err := state.Acquire(&driver.Request{Name: "job", Token: driver.TokenOf("a"), TTL: 10 * time.Second}, now)
 	fmt.Println(hold.Fence, hold.Until.Sub(now.At), err)
 
-	_, err = state.Acquire(&driver.Request{Name: "job", Token: "b", TTL: 10 * time.Second}, now)
+	_, err = state.Acquire(&driver.Request{Name: "job", Token: driver.TokenOf("b"), TTL: 10 * time.Second}, now)
 	fmt.Println(err != nil)
 
 	now.At, now.Wall = 12_000_000, 12_000_000 // the lease has ended
-	hold, err = state.Acquire(&driver.Request{Name: "job", Token: "b", TTL: 10 * time.Second}, now)
+	hold, err = state.Acquire(&driver.Request{Name: "job", Token: driver.TokenOf("b"), TTL: 10 * time.Second}, now)
 	fmt.Println(hold.Fence, err)
 
 	_, err = state.Extend("a", time.Second, now)

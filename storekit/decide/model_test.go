@@ -84,8 +84,8 @@ func (m *model) mint(above uint64) uint64 {
 
 // begin gives the name to a token, and takes away the holds that have ended.
 func (m *model) begin(r *driver.Request) *about {
-	a := m.about(r.Token)
-	readers, _ := m.others(r.Token)
+	a := m.about(r.Token.Text())
+	readers, _ := m.others(r.Token.Text())
 	fence := m.top
 	if !r.Shared || readers == 0 || r.FenceAbove >= m.top {
 		fence = m.mint(r.FenceAbove)
@@ -106,21 +106,21 @@ func (m *model) lengthen(a *about, r *driver.Request) {
 }
 
 func (m *model) acquire(r *driver.Request, turn bool) error {
-	a := m.about(r.Token)
-	switch from := m.live(r.Replaces); {
-	case m.live(r.Token) != nil:
+	a := m.about(r.Token.Text())
+	switch from := m.live(r.Replaces.Text()); {
+	case m.live(r.Token.Text()) != nil:
 		if a.reserved {
 			a.reserved, a.until = false, 0
 		}
-	case a.spent > m.now.At, r.Replaces != "" && (from == nil || from.reserved):
+	case a.spent > m.now.At, r.Replaces.Text() != "" && (from == nil || from.reserved):
 		return driver.ErrLost
-	case r.Replaces != "":
-		if m.wants == r.Replaces {
-			m.wants = r.Token
+	case r.Replaces.Text() != "":
+		if m.wants == r.Replaces.Text() {
+			m.wants = r.Token.Text()
 		}
 		a.has, a.shared, a.reserved, a.until = true, from.shared, false, from.until
 		a.fence, from.has = m.mint(r.FenceAbove), false
-	case !turn || m.excluded(r.Token, r.Shared):
+	case !turn || m.excluded(r.Token.Text(), r.Shared):
 		return driver.ErrHeld
 	default:
 		m.begin(r)
@@ -186,21 +186,21 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 }
 
 func (m *model) convert(r *driver.Request) error {
-	if err := m.lost(r.Token); err != nil {
+	if err := m.lost(r.Token.Text()); err != nil {
 		return err
 	}
-	a := m.about(r.Token)
-	if readers, _ := m.others(r.Token); a.shared && !r.Shared {
+	a := m.about(r.Token.Text())
+	if readers, _ := m.others(r.Token.Text()); a.shared && !r.Shared {
 		switch intent := m.intent(); {
-		case intent != "" && intent != r.Token:
+		case intent != "" && intent != r.Token.Text():
 			return driver.ErrPromotionConflict
 		case readers > 0:
-			m.wants, m.until = r.Token, m.end(driver.MaxIntent)
+			m.wants, m.until = r.Token.Text(), m.end(driver.MaxIntent)
 			return driver.ErrHeld
 		}
 		a.fence = m.mint(r.FenceAbove)
 	}
-	if a.shared = r.Shared; m.wants == r.Token {
+	if a.shared = r.Shared; m.wants == r.Token.Text() {
 		m.wants = ""
 	}
 	m.lengthen(a, &driver.Request{TTL: r.TTL})
@@ -265,7 +265,7 @@ func (p *pair) step(what, with byte) (want, got any) {
 	p.s.Trim(now)
 	p.m.wants = p.m.intent()
 	token := string('a' + rune(with%4))
-	r := driver.Request{Token: token, TTL: time.Second, Shared: with&4 != 0}
+	r := driver.Request{Token: driver.TokenOf(token), TTL: time.Second, Shared: with&4 != 0}
 	if with&24 == 24 {
 		r.TTL = 2 * time.Second
 	}
@@ -279,7 +279,7 @@ func (p *pair) step(what, with byte) (want, got any) {
 		_, err := p.s.AcquireInTurn(&r, with&48 != 0, now)
 		return p.m.acquire(&r, with&48 != 0), err
 	case 4:
-		r.Replaces = string('a' + rune(with>>4%4))
+		r.Replaces = driver.TokenOf(string('a' + rune(with>>4%4)))
 		_, err := p.s.Acquire(&r, now)
 		return p.m.acquire(&r, true), err
 	case 5, 6:

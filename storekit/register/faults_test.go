@@ -21,7 +21,7 @@ func openOn(s *shelf) (*register.Store, *front) {
 }
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: rand.Text(), TTL: 30 * time.Second}
+	return driver.Request{Name: name, Token: driver.TokenOf(rand.Text()), TTL: 30 * time.Second}
 }
 
 // perClock runs a test with each clock, in time that costs nothing.
@@ -59,7 +59,7 @@ func TestLostReplies(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.next(lost(effect))
-				if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence || e.TTL < time.Minute {
+				if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || e.Fence != g.Fence || e.TTL < time.Minute {
 					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
 				}
 				next := request("job")
@@ -70,7 +70,7 @@ func TestLostReplies(t *testing.T) {
 					t.Errorf("Replaces: %+v, %v", n, err)
 				}
 				f.next(lost(effect))
-				if out, err := store.Release(t.Context(), next.Name, next.Token, 0); out != driver.OutcomeReleased || err != nil {
+				if out, err := store.Release(t.Context(), next.Name, next.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 				last, err := store.Acquire(t.Context(), request("job"))
@@ -108,7 +108,7 @@ func TestLateEffects(t *testing.T) {
 				if d := time.Since(start); d > driver.MaxSilence {
 					t.Errorf("Acquire took %v", d)
 				}
-				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
+				if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 					t.Errorf("the clean-up: %v, %v", out, err)
 				}
 				for range times {
@@ -147,7 +147,7 @@ func TestTwoPutsOfACall(t *testing.T) {
 		if err := late(); !errors.Is(err, register.ErrChanged) {
 			t.Errorf("the late Put: %v", err)
 		}
-		if e, err := store.Extend(t.Context(), r.Name, r.Token, 0); err != nil || e.Fence != g.Fence {
+		if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), 0); err != nil || e.Fence != g.Fence {
 			t.Errorf("%+v, %v", e, err)
 		}
 	})
@@ -222,11 +222,11 @@ func contend(t *testing.T, s *shelf, store driver.Store, shared bool, readers, w
 	if n := mine.Add(1); n > limit || !shared && readers.Load() > 0 || shared && writers.Load() > 0 {
 		t.Errorf("%d readers and %d writers hold the name", readers.Load(), writers.Load())
 	}
-	if _, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil {
+	if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil {
 		failed("Extend", err)
 	}
 	mine.Add(-1)
-	if out, err := store.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+	if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil {
 		failed("Release", err)
 	} else if out != driver.OutcomeReleased {
 		t.Errorf("Release: %v", out)
@@ -283,7 +283,7 @@ func TestNoRefusalAfterAnUnknownOutcome(t *testing.T) {
 			<-time.After(3 * time.Second) // the lease ends meanwhile
 			return errCut
 		})
-		if _, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrExpired) {
+		if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrExpired) {
 			t.Errorf("Extend: %v", err)
 		}
 		if err := late(); err != nil {

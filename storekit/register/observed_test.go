@@ -59,7 +59,7 @@ func TestDeadReader(t *testing.T) {
 		for n := range 20 { // the reader 0 is dead
 			<-time.After(5 * time.Second)
 			i := 1 + n%2
-			if _, err := stores[i].Extend(t.Context(), "job", readers[i].Token, 30*time.Second); err != nil {
+			if _, err := stores[i].Extend(t.Context(), "job", readers[i].Token.Text(), 30*time.Second); err != nil {
 				t.Fatal(err)
 			}
 			if n < 4 {
@@ -150,7 +150,7 @@ func (p observer) live() {
 		p.sleep(r.TTL)
 		ttl := time.Duration(1+p.rand.IntN(3)) * time.Second
 		sent = time.Now()
-		g, err := p.store.Extend(p.Context(), "job", r.Token, ttl)
+		g, err := p.store.Extend(p.Context(), "job", r.Token.Text(), ttl)
 		if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
 			p.gone(r)
 			return
@@ -162,7 +162,7 @@ func (p observer) live() {
 	}
 	if p.rand.IntN(4) > 0 {
 		p.gone(r)
-		if _, err := p.store.Release(p.Context(), "job", r.Token, 0); err != nil {
+		if _, err := p.store.Release(p.Context(), "job", r.Token.Text(), 0); err != nil {
 			p.Error(err)
 		}
 	}
@@ -182,21 +182,21 @@ func (p observer) granted(r driver.Request, sent time.Time) {
 		clear(p.ends)
 		return
 	}
-	p.ends[r.Token] = sent.Add(r.TTL)
+	p.ends[r.Token.Text()] = sent.Add(r.TTL)
 }
 
 func (p observer) extended(r driver.Request, end time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r.Shared {
-		p.ends[r.Token] = end
+		p.ends[r.Token.Text()] = end
 	}
 }
 
 func (p observer) gone(r driver.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.ends, r.Token)
+	delete(p.ends, r.Token.Text())
 }
 
 // A reader that is dead keeps nobody out for longer than its lease, although new processes read
@@ -219,7 +219,7 @@ func TestDeadReaderAmongNewOnes(t *testing.T) {
 		for began := time.Now(); time.Since(began) < 15*time.Second; {
 			reader, r := read()
 			<-time.After(100 * time.Millisecond)
-			if out, err := reader.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeReleased {
+			if out, err := reader.Release(t.Context(), "job", r.Token.Text(), 0); err != nil || out != driver.OutcomeReleased {
 				t.Fatal(out, err)
 			}
 			reader.Close()

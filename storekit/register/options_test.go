@@ -49,12 +49,12 @@ func TestAdoptInAFullRecord(t *testing.T) {
 			} else if err != nil {
 				t.Fatalf("after %d readers: %v", len(tokens), err)
 			}
-			tokens = append(tokens, r.Token)
+			tokens = append(tokens, r.Token.Text())
 		}
 		refused := error(nil)
 		for n := 0; n < len(tokens) && refused == nil; n++ {
 			next := reader()
-			next.Replaces, next.Holder.Label = tokens[n], strings.Repeat("<", driver.MaxLabel)
+			next.Replaces, next.Holder.Label = driver.TokenOf(tokens[n]), strings.Repeat("<", driver.MaxLabel)
 			if _, refused = store.Acquire(t.Context(), next); refused != nil && n == 0 {
 				t.Errorf("the first one: %v", refused)
 			}
@@ -111,7 +111,7 @@ func breakWithALostReply(t *testing.T, s *shelf) {
 	if _, err := store.Break(t.Context(), "lost", 0); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrLost) {
 		t.Errorf("Break whose reply was lost: %v", err)
 	}
-	if _, err := other.Extend(t.Context(), next.Name, next.Token, 0); err != nil {
+	if _, err := other.Extend(t.Context(), next.Name, next.Token.Text(), 0); err != nil {
 		t.Errorf("Break has ended the hold of the next holder: %v", err)
 	}
 	for _, effect := range []bool{true, false} {
@@ -211,7 +211,7 @@ func TestListOfManyNames(t *testing.T) {
 			if n%100 == 0 {
 				continue // two are held
 			}
-			if _, err := store.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+			if _, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -83,7 +83,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	q := hashed(r)
 	return change(c, func(w *view) (bool, driver.Grant, error) {
-		c.spare = spareFor(w.Live(q.Token, w.now) == nil, r.Replaces != "")
+		c.spare = spareFor(w.Live(q.Token.Text(), w.now) == nil, r.Replaces.Text() != "")
 		h, err := w.Acquire(&q, w.now)
 		if err != nil {
 			return false, driver.Grant{}, err
@@ -96,9 +96,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 
 // hashed returns a request whose tokens are hashed.
 func hashed(r driver.Request) driver.Request {
-	r.Token = hash(r.Token)
-	if r.Replaces != "" {
-		r.Replaces = hash(r.Replaces)
+	r.Token = driver.TokenOf(hash(r.Token.Text()))
+	if r.Replaces.Text() != "" {
+		r.Replaces = driver.TokenOf(hash(r.Replaces.Text()))
 	}
 	return r
 }

@@ -34,8 +34,8 @@ func TestServiceThatOnlyReads(t *testing.T) {
 		defer cancel()
 		for method, call := range map[string]func() error{
 			"Acquire": func() error { _, err := store.Acquire(ctx, request("another job")); return err },
-			"Extend":  func() error { _, err := store.Extend(ctx, r.Name, r.Token, time.Minute); return err },
-			"Release": func() error { _, err := store.Release(ctx, r.Name, r.Token, 0); return err },
+			"Extend":  func() error { _, err := store.Extend(ctx, r.Name, r.Token.Text(), time.Minute); return err },
+			"Release": func() error { _, err := store.Release(ctx, r.Name, r.Token.Text(), 0); return err },
 			"Break":   func() error { _, err := store.Break(ctx, r.Name, g.Fence); return err },
 		} {
 			start := time.Now()
@@ -102,13 +102,13 @@ func TestReleaseOvertaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.next(overtaken(t, other, next))
-			if _, err := store.Release(t.Context(), r.Name, r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
+			if _, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); !errors.Is(err, driver.ErrUncertain) {
 				t.Errorf("shared=%v: Release: %v", shared, err)
 			}
-			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
+			if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 				t.Errorf("shared=%v: Release once more: %v, %v", shared, out, err)
 			}
-			if _, err := other.Extend(t.Context(), next.Name, next.Token, 0); err != nil {
+			if _, err := other.Extend(t.Context(), next.Name, next.Token.Text(), 0); err != nil {
 				t.Errorf("shared=%v: the next holder: %v", shared, err)
 			}
 		})
@@ -197,11 +197,11 @@ func TestPutSentTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.next(twice)
-		if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence {
+		if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || e.Fence != g.Fence {
 			t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
 		}
 		f.next(twice)
-		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+		if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 			t.Errorf("Release: %v, %v", out, err)
 		}
 		if g, err = store.Acquire(t.Context(), request("job")); err != nil {
@@ -252,7 +252,7 @@ func TestOvertakenWithoutEnd(t *testing.T) {
 		defer late.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
-		if _, err := late.Release(ctx, r.Name, r.Token, 0); !errors.Is(err, driver.ErrUnavailable) || ctx.Err() != nil {
+		if _, err := late.Release(ctx, r.Name, r.Token.Text(), 0); !errors.Is(err, driver.ErrUnavailable) || ctx.Err() != nil {
 			t.Errorf("Release: %v", err)
 		}
 	})

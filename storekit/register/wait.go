@@ -24,7 +24,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gran
 			return driver.Grant{}, err
 		}
 		w, err := c.get()
-		if err != nil || !w.Excludes(hash(r.Token), r.Shared, w.now) {
+		if err != nil || !w.Excludes(hash(r.Token.Text()), r.Shared, w.now) {
 			return driver.Grant{}, err
 		}
 		if early > 0 && w.version == last {

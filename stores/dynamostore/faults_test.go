@@ -18,7 +18,7 @@ import (
 )
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: rand.Text(), TTL: 30 * time.Second}
+	return driver.Request{Name: name, Token: driver.TokenOf(rand.Text()), TTL: 30 * time.Second}
 }
 
 // open opens a store on a front end of its own.
@@ -62,11 +62,11 @@ func TestDisturbances(t *testing.T) {
 					t.Fatal(err)
 				}
 				disturb()
-				if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence {
+				if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || e.Fence != g.Fence {
 					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
 				}
 				disturb()
-				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+				if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 				if n, err := store.Acquire(t.Context(), request("job")); err != nil || n.Fence <= g.Fence {
@@ -137,7 +137,7 @@ func TestLateEffect(t *testing.T) {
 		if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("Acquire: %v", err)
 		}
-		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
+		if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 			t.Errorf("the clean-up: %v, %v", out, err)
 		}
 		if code := (<-sent)().Code; code != http.StatusBadRequest {

@@ -27,7 +27,7 @@ func TestItemOfTheApplication(t *testing.T) {
 			{"key": {"S": "locks/n"}, "version": {"S": "7"}, "record": {"S": "theirs"}},
 		} {
 			f.Items["locks/n"] = maps.Clone(theirs)
-			r := driver.Request{Name: "n", Token: "a", TTL: time.Minute}
+			r := driver.Request{Name: "n", Token: driver.TokenOf("a"), TTL: time.Minute}
 			_, acquired := store.Acquire(t.Context(), r)
 			_, broken := store.Break(t.Context(), "n", 0)
 			_, seen := store.Inspect(t.Context(), "n")

@@ -40,17 +40,17 @@ func TestPHPBeforeItsFix(t *testing.T) {
 			if all, err := store.List(t.Context(), ""); err != nil || len(all) != 1 || all[0].Name != "mine" {
 				t.Errorf("List after PHP's release: %+v, %v", all, err)
 			}
-			if _, err := store.Extend(t.Context(), "job", r.Token, 10*time.Second); !errors.Is(err, driver.ErrLost) {
+			if _, err := store.Extend(t.Context(), "job", r.Token.Text(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("Extend after PHP's release: %v", err)
 			}
 			next := request("job")
 			if _, err := store.Acquire(t.Context(), next); err != nil {
 				t.Errorf("the next caller: %v", err)
 			}
-			if out, err := store.Release(t.Context(), "job", r.Token, 0); out != driver.OutcomeGone || err != nil {
+			if out, err := store.Release(t.Context(), "job", r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 				t.Errorf("Release of the lost lock: %v, %v", out, err)
 			}
-			if out, err := store.Release(t.Context(), "job", next.Token, 10*time.Second); out != driver.OutcomeReleased || err != nil {
+			if out, err := store.Release(t.Context(), "job", next.Token.Text(), 10*time.Second); out != driver.OutcomeReleased || err != nil {
 				t.Errorf("Release: %v, %v", out, err)
 			}
 			p.delete("job")
@@ -94,7 +94,7 @@ func TestLateEffectAfterPHP(t *testing.T) {
 			if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) {
 				t.Fatalf("Acquire: %v", err)
 			}
-			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeGone || err != nil {
+			if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 				t.Errorf("the clean-up: %v, %v", out, err)
 			}
 			p := newPHP(t, f)

@@ -242,7 +242,7 @@ func TestPadlockKeepsPHPOut(t *testing.T) {
 				if g, err := store.Acquire(t.Context(), r); err != nil || g.Fence != 0 {
 					t.Fatalf("Acquire: %+v, %v", g, err)
 				}
-				tokens = append(tokens, r.Token)
+				tokens = append(tokens, r.Token.Text())
 			}
 			for n, token := range tokens {
 				if p.save("job", 10*time.Second) {
@@ -265,7 +265,7 @@ func TestPadlockKeepsPHPOut(t *testing.T) {
 		if _, err := store.Acquire(t.Context(), last); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := store.Release(t.Context(), "job", last.Token, 0); out != driver.OutcomeReleased || err != nil || !p.save("job", 10*time.Second) {
+		if out, err := store.Release(t.Context(), "job", last.Token.Text(), 0); out != driver.OutcomeReleased || err != nil || !p.save("job", 10*time.Second) {
 			t.Errorf("PHP does not get the name after a release: %v, %v", out, err)
 		}
 	})
@@ -299,7 +299,7 @@ func TestClocksWithPHP(t *testing.T) {
 			if !p.save("job", 10*time.Second) {
 				t.Errorf("PHP's clock is %v ahead: PHP does not get the lock of a dead holder", ahead)
 			}
-			if _, err := store.Extend(t.Context(), "job", r.Token, 10*time.Second); !errors.Is(err, driver.ErrLost) {
+			if _, err := store.Extend(t.Context(), "job", r.Token.Text(), 10*time.Second); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("Extend of a lock that PHP has taken over: %v", err)
 			}
 			end := time.Now().Add(10 * time.Second) // as PHP's machine measures time

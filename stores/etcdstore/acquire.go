@@ -40,7 +40,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	defer done()
 	return s.withLeases(ctx, &r, func(a *attempt) error {
-		if r.Replaces == "" {
+		if r.Replaces.Text() == "" {
 			return a.takeFree(ctx)
 		}
 		st, err := s.conn.readState(ctx, a.keys, r.Name)
@@ -56,7 +56,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // again.
 func (s *Store) withLeases(ctx context.Context, r *driver.Request, try func(*attempt) error) (driver.Grant, error) {
 	for tries := 0; ; tries++ {
-		a := &attempt{s: s, keys: s.cfg.keysOf(r.Name), r: r, id: idOf(r.Token)}
+		a := &attempt{s: s, keys: s.cfg.keysOf(r.Name), r: r, id: idOf(r.Token.Text())}
 		err := a.prepare(ctx)
 		if err == nil {
 			err = try(a)
@@ -155,7 +155,7 @@ func (a *attempt) acquireChange(ctx context.Context, st *state) (*change, error)
 	if err := st.checkOwn(); err != nil {
 		return nil, err
 	}
-	if a.r.Replaces != "" {
+	if a.r.Replaces.Text() != "" {
 		return a.replace(st)
 	}
 	if a.isRefused(st) {
@@ -247,7 +247,7 @@ func (a *attempt) leaseFor(ctx context.Context, e *entry) (clientv3.LeaseID, err
 // replace returns the change that hands a hold over to the caller's token. The hold keeps its key
 // and gets a new fence.
 func (a *attempt) replace(st *state) (*change, error) {
-	old := idOf(a.r.Replaces)
+	old := idOf(a.r.Replaces.Text())
 	e := st.liveHold(old)
 	if e == nil {
 		return nil, driver.ErrLost

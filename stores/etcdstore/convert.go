@@ -25,7 +25,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	if h := s.holds.find(r.Name, idOf(r.Token)); h != nil {
+	if h := s.holds.find(r.Name, idOf(r.Token.Text())); h != nil {
 		r.TTL = max(r.TTL, h.endsAt().Sub(s.cfg.clock.Now())) // the new lease lasts as long as the old one
 	}
 	return s.withLeases(ctx, &r, func(a *attempt) error { return a.convert(ctx) })

@@ -27,7 +27,7 @@ func TestReleaseAfterDemote(t *testing.T) {
 			}
 			w := <-results
 			if passedOn {
-				w.s.Release(t.Context(), name, w.r.Token, 0)
+				w.s.Release(t.Context(), name, w.r.Token.Text(), 0)
 				w = <-results
 			}
 			if w.err != nil || w.g.TTL == 0 {
@@ -37,7 +37,7 @@ func TestReleaseAfterDemote(t *testing.T) {
 			if _, err := w.s.Convert(t.Context(), w.r); err != nil {
 				t.Fatal(err)
 			}
-			if o, err := w.s.Release(t.Context(), name, w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
+			if o, err := w.s.Release(t.Context(), name, w.r.Token.Text(), 0); err != nil || o != driver.OutcomeReleased {
 				t.Errorf("Release of a demoted hold: %v, %v", o, err)
 			}
 			if next := <-results; next.err != nil || next.g.Fence <= w.g.Fence {

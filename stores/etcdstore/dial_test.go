@@ -30,7 +30,7 @@ func TestDial(t *testing.T) {
 	endpoints := []string{"127.0.0.1:1", "127.0.0.1:2"}
 	config := etcdstore.Config{Endpoints: []string{endpoints[0], "http://" + endpoints[1]}, Dial: dial}
 	s := openWith(t, config)
-	r := driver.Request{Name: "job", Token: "token", TTL: time.Minute}
+	r := driver.Request{Name: "job", Token: driver.TokenOf("token"), TTL: time.Minute}
 	if g := take(t, s, r); g.TTL == 0 {
 		t.Fatalf("Acquire: %+v", g)
 	}

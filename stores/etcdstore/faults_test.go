@@ -18,7 +18,7 @@ import (
 )
 
 func request(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: 30 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: 30 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
 func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
@@ -315,7 +315,7 @@ func rounds(ctx context.Context, s driver.Store, worker int, counter *uint64) er
 		r := request("busy", fmt.Sprint("worker ", worker, " round ", i))
 		g, err := acquire(r)
 		for tries := 0; errors.Is(err, driver.ErrHeld) || unanswered(err) || err == nil && g.TTL == 0; tries++ {
-			r.Token = fmt.Sprint("worker ", worker, " round ", i, " try ", tries)
+			r.Token = driver.TokenOf(fmt.Sprint("worker ", worker, " round ", i, " try ", tries))
 			if tries%2 == 0 {
 				g, err = s.(driver.Waiter).Wait(ctx, r, true)
 			} else {
@@ -333,7 +333,7 @@ func rounds(ctx context.Context, s driver.Store, worker int, counter *uint64) er
 		}
 		*counter = g.Fence
 		for tries := 0; tries == 0 || unanswered(err) && ctx.Err() == nil; tries++ {
-			_, err = s.Release(ctx, r.Name, r.Token, 0)
+			_, err = s.Release(ctx, r.Name, r.Token.Text(), 0)
 		}
 		if err != nil {
 			return err

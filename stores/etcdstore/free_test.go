@@ -40,7 +40,7 @@ func TestFreeName(t *testing.T) {
 		r.FenceAbove = c.ahead
 		before := callCount(t, srv.Addr(), "Txn")
 		g := take(t, from, r)
-		if o, err := from.Release(t.Context(), r.Name, r.Token, 0); err != nil || o != driver.OutcomeReleased {
+		if o, err := from.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil || o != driver.OutcomeReleased {
 			t.Fatalf("%d: Release: %v, %v", i, o, err)
 		}
 		if n := callCount(t, srv.Addr(), "Txn") - before; n != c.want {

@@ -158,7 +158,7 @@ func TestExtendAfterAForeignPromotion(t *testing.T) {
 	r := request("job", "token")
 	r.Shared = true
 	take(t, s, r)
-	known, err := other.Extend(t.Context(), r.Name, r.Token, r.TTL)
+	known, err := other.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL)
 	if err != nil || !known.Shared {
 		t.Errorf("Extend by the other process: %+v, %v", known, err)
 	}
@@ -169,7 +169,7 @@ func TestExtendAfterAForeignPromotion(t *testing.T) {
 	}
 	// The lease that the other process knows is nearly long enough.
 	ttl := known.TTL + 2*time.Second
-	if g, err := other.Extend(t.Context(), r.Name, r.Token, ttl); err != nil || g.Shared || g.Fence != promoted.Fence || g.TTL > 2*ttl {
+	if g, err := other.Extend(t.Context(), r.Name, r.Token.Text(), ttl); err != nil || g.Shared || g.Fence != promoted.Fence || g.TTL > 2*ttl {
 		t.Errorf("Extend after the promotion to fence %d: %+v, %v", promoted.Fence, g, err)
 	}
 }

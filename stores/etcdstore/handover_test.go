@@ -111,7 +111,7 @@ func handOvers(t *testing.T, srv *server.Server, name string, first *etcdstore.S
 			t.Fatalf("after fence %d the next waiter gets %+v, %v", last, w.g, w.err)
 		}
 		last = w.g.Fence
-		if o, err := w.s.Release(t.Context(), name, w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
+		if o, err := w.s.Release(t.Context(), name, w.r.Token.Text(), 0); err != nil || o != driver.OutcomeReleased {
 			t.Fatalf("Release of a hold that was handed over: %v, %v", o, err)
 		}
 	}
@@ -120,7 +120,7 @@ func handOvers(t *testing.T, srv *server.Server, name string, first *etcdstore.S
 	if g := take(t, first, again); g.Fence <= last {
 		t.Errorf("after fence %d came %d", last, g.Fence)
 	}
-	if _, err := first.Release(t.Context(), name, again.Token, 0); err != nil {
+	if _, err := first.Release(t.Context(), name, again.Token.Text(), 0); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -68,7 +68,7 @@ func TestKeysAreUsedAgain(t *testing.T) {
 			if w.err != nil || w.g.TTL == 0 {
 				t.Fatalf("%+v, %v", w.g, w.err)
 			}
-			release(w.s, w.r.Token)
+			release(w.s, w.r.Token.Text())
 		}
 	}
 	// One key of the exclusive hold, one of a reader, and two of the waiters.

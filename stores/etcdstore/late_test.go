@@ -95,7 +95,7 @@ func openedWith(t *testing.T, c Config, opts ...Option) *Store {
 }
 
 func requestFor(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: time.Minute}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute}
 }
 
 // writes reports whether a transaction writes a key that contains the text.

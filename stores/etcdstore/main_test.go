@@ -53,9 +53,9 @@ func child(at string) {
 	fmt.Println("held")
 	tick := time.NewTicker(300 * time.Millisecond)
 	for range tick.C {
-		_, err := s.Extend(ctx, r.Name, r.Token, r.TTL)
+		_, err := s.Extend(ctx, r.Name, r.Token.Text(), r.TTL)
 		if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
-			o, err := s.Release(ctx, r.Name, r.Token, 0)
+			o, err := s.Release(ctx, r.Name, r.Token.Text(), 0)
 			fmt.Println("lost", o, err)
 			return
 		}

@@ -42,7 +42,7 @@ func holding(ctx context.Context, t *testing.T, s driver.Store, r driver.Request
 			}
 			sent := clock.Now()
 			each, cancel := context.WithTimeout(ctx, r.TTL/4)
-			g, err := s.Extend(each, r.Name, r.Token, r.TTL)
+			g, err := s.Extend(each, r.Name, r.Token.Text(), r.TTL)
 			cancel()
 			if g.From != 0 {
 				sent = g.From
@@ -181,7 +181,7 @@ func TestStoppedWaiter(t *testing.T) {
 	}
 	w := <-front
 	server.StopProcess(t, cmd.Process.Pid)
-	if o, err := s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
+	if o, err := s.Release(t.Context(), "job", w.r.Token.Text(), 0); err != nil || o != driver.OutcomeReleased {
 		t.Fatalf("Release: %v, %v", o, err)
 	}
 	if b := <-behind; b.err != nil || b.g.Fence <= w.g.Fence {

@@ -103,7 +103,7 @@ func TestManyWaitersAtOnce(t *testing.T) {
 			t.Fatalf("after fence %d: %+v, %v", last, w.g, w.err)
 		}
 		last = w.g.Fence
-		if o, err := w.s.Release(t.Context(), "job", w.r.Token, 0); err != nil || o != driver.OutcomeReleased {
+		if o, err := w.s.Release(t.Context(), "job", w.r.Token.Text(), 0); err != nil || o != driver.OutcomeReleased {
 			t.Fatalf("Release: %v, %v", o, err)
 		}
 	}

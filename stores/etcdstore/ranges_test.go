@@ -36,7 +36,7 @@ func TestNilClock(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := s.Acquire(ctx, driver.Request{Name: "job", Token: "a token of this test", TTL: 30 * time.Second}); err == nil {
+	if _, err := s.Acquire(ctx, driver.Request{Name: "job", Token: driver.TokenOf("a token of this test"), TTL: 30 * time.Second}); err == nil {
 		t.Error("a lock was given without a server")
 	}
 }

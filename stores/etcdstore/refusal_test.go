@@ -76,7 +76,7 @@ func TestNoSpaceForAMove(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"in time", "late"} {
-			if _, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: "one", TTL: ttl}); err != nil {
+			if _, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf("one"), TTL: ttl}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -36,7 +36,7 @@ func TestNobodyShortensALease(t *testing.T) {
 	ways := map[string]func(s *etcdstore.Store, r driver.Request) error{
 		"Acquire": func(s *etcdstore.Store, r driver.Request) error { _, err := s.Acquire(t.Context(), r); return err },
 		"Extend": func(s *etcdstore.Store, r driver.Request) error {
-			_, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL)
+			_, err := s.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL)
 			return err
 		},
 		"Convert": func(s *etcdstore.Store, r driver.Request) error { _, err := s.Convert(t.Context(), r); return err },
@@ -58,12 +58,12 @@ func TestNobodyShortensALease(t *testing.T) {
 			if story != "taken for long" {
 				if by = a; story == "extended by another after a look" {
 					by = b
-					if _, err := b.Extend(t.Context(), r.Name, r.Token, 0); err != nil { // so b knows the hold
+					if _, err := b.Extend(t.Context(), r.Name, r.Token.Text(), 0); err != nil { // so b knows the hold
 						t.Fatal(err)
 					}
 				}
 				other := map[*etcdstore.Store]*etcdstore.Store{a: b, b: a}[by]
-				if _, err := other.Extend(t.Context(), r.Name, r.Token, long); err != nil {
+				if _, err := other.Extend(t.Context(), r.Name, r.Token.Text(), long); err != nil {
 					t.Fatal(err)
 				}
 			}

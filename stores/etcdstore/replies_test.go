@@ -55,7 +55,7 @@ var scenarios = map[string]func(context.Context, *etcdstore.Store, *etcdstore.St
 	"replace": func(ctx context.Context, s, _ *etcdstore.Store, name string) {
 		s.Acquire(ctx, request(name, "old"))
 		r := request(name, "mine")
-		r.Replaces = "old"
+		r.Replaces = driver.TokenOf("old")
 		s.Acquire(ctx, r)
 		for _, token := range []string{"old", "mine"} {
 			for range 5 {

@@ -53,7 +53,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	ends, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.calls.Closing, func() { cancel(driver.ErrClosed) })()
-	w := &wait{s: s, r: &r, keys: s.cfg.keysOf(r.Name), id: idOf(r.Token)}
+	w := &wait{s: s, r: &r, keys: s.cfg.keysOf(r.Name), id: idOf(r.Token.Text())}
 	var g driver.Grant
 	var err error
 	if reserve {

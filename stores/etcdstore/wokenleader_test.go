@@ -51,7 +51,7 @@ func TestLeaderThatWasStopped(t *testing.T) {
 	for i := range leases {
 		r := renewed(i)
 		_, err := other.Acquire(t.Context(), request(r.Name, "other"))
-		_, known := s.Extend(t.Context(), r.Name, r.Token, 0)
+		_, known := s.Extend(t.Context(), r.Name, r.Token.Text(), 0)
 		switch {
 		case err == nil:
 			lost++

@@ -38,14 +38,14 @@ func (s *Store) check(r *driver.Request) error {
 	if r.Detached && r.Shared {
 		return fmt.Errorf("a shared lease in a file: %w", errors.ErrUnsupported)
 	}
-	if r.Replaces != "" && !r.Detached {
+	if r.Replaces.Text() != "" && !r.Detached {
 		return fmt.Errorf("hand-over: a hold on a file belongs to its process: %w", errors.ErrUnsupported)
 	}
 	return nil
 }
 
 func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold, error) {
-	if h := f.find(r.Token); h != nil {
+	if h := f.find(r.Token.Text()); h != nil {
 		live, err := s.verify(f, h)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer, m *manners
 		return nil, err
 	}
 	h := f.newHold()
-	h.token, h.conn, h.fence, h.shared, h.holder, h.since = r.Token, c, fence, r.Shared, r.Holder, wall.UnixMicro()
+	h.token, h.conn, h.fence, h.shared, h.holder, h.since = r.Token.Text(), c, fence, r.Shared, r.Holder, wall.UnixMicro()
 	if r.Shared {
 		b.next.setShared(f, h, rec, wall)
 	} else {

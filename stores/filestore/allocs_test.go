@@ -13,7 +13,7 @@ func TestAcquireAllocatesNothing(t *testing.T) {
 		if _, err := s.Acquire(background, r); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Release(background, r.Name, r.Token, 0); err != nil {
+		if _, err := s.Release(background, r.Name, r.Token.Text(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			defer s.Close()
 			ctx := context.Background()
 			r := driver.Request{
-				Name: "nightly-report", Token: "token", TTL: time.Minute, Shared: mode.shared,
+				Name: "nightly-report", Token: driver.TokenOf("token"), TTL: time.Minute, Shared: mode.shared,
 				Holder: driver.Holder{Host: "host.example.com", PID: 4711, Label: "report"},
 			}
 			b.ReportAllocs()
@@ -32,7 +32,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 				if _, err := s.Acquire(ctx, r); err != nil {
 					b.Fatal(err)
 				}
-				if o, err := s.Release(ctx, r.Name, r.Token, 0); o != driver.OutcomeReleased || err != nil {
+				if o, err := s.Release(ctx, r.Name, r.Token.Text(), 0); o != driver.OutcomeReleased || err != nil {
 					b.Fatal(o, err)
 				}
 			}

@@ -18,7 +18,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.check(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	f, h, err := s.live(ctx, r.Name, r.Token)
+	f, h, err := s.live(ctx, r.Name, r.Token.Text())
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -27,7 +27,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	case h.shared && !r.Shared:
 		var m manners
 		err = s.insist(f, func() error {
-			if f.find(r.Token) != h {
+			if f.find(r.Token.Text()) != h {
 				return errNoSuchHold // it ended while insist paused
 			}
 			return s.promote(ctx, f, h, &r, &m)

@@ -19,7 +19,7 @@ func TestGrownRecord(t *testing.T) {
 	often, other := openStore(t, dir), openStore(t, dir)
 	defer often.Close()
 	defer other.Close()
-	brief := driver.Request{Name: "job", Token: "often", TTL: time.Minute}
+	brief := driver.Request{Name: "job", Token: driver.TokenOf("often"), TTL: time.Minute}
 	for range 20 {
 		if _, err := often.Acquire(t.Context(), brief); err != nil {
 			t.Fatal(err)
@@ -28,7 +28,7 @@ func TestGrownRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	long := driver.Request{Name: "job", Token: "detached", TTL: time.Minute, Detached: true, Holder: driver.Holder{Host: "host", PID: 1, Label: strings.Repeat("long ", 20)}}
+	long := driver.Request{Name: "job", Token: driver.TokenOf("detached"), TTL: time.Minute, Detached: true, Holder: driver.Holder{Host: "host", PID: 1, Label: strings.Repeat("long ", 20)}}
 	if _, err := other.Acquire(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}

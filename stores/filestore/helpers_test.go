@@ -53,7 +53,7 @@ func patience(t testing.TB) context.Context {
 }
 
 func request(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: token}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: token}}
 }
 
 func shared(name, token string) driver.Request {
@@ -67,7 +67,7 @@ func take(t testing.TB, s *Store, r driver.Request) driver.Grant {
 	t.Helper()
 	g, err := s.Acquire(patience(t), r)
 	if err != nil {
-		t.Fatalf("Acquire %q for %q: %v", r.Name, r.Token, err)
+		t.Fatalf("Acquire %q for %q: %v", r.Name, r.Token.Text(), err)
 	}
 	return g
 }
@@ -78,7 +78,7 @@ func refused(t testing.TB, s *Store, r driver.Request) *driver.HeldError {
 	_, err := s.Acquire(patience(t), r)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
-		t.Fatalf("Acquire %q for %q: %v, want a HeldError", r.Name, r.Token, err)
+		t.Fatalf("Acquire %q for %q: %v, want a HeldError", r.Name, r.Token.Text(), err)
 	}
 	return held
 }

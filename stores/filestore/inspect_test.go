@@ -44,7 +44,7 @@ func TestInspectTakesNothing(t *testing.T) {
 func TestHolderWithoutAName(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	take(t, s, driver.Request{Name: "job", Token: "us", TTL: time.Minute})
+	take(t, s, driver.Request{Name: "job", Token: driver.TokenOf("us"), TTL: time.Minute})
 	h := inspect(t, s, "job").Holds
 	if len(h) != 1 || h[0].PID != os.Getpid() || h[0].Host != machine().host {
 		t.Errorf("%+v", h)

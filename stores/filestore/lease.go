@@ -13,7 +13,7 @@ import (
 func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err error) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	if h := f.find(r.Token); h != nil {
+	if h := f.find(r.Token.Text()); h != nil {
 		live, err := s.verify(f, h)
 		switch {
 		case err != nil:
@@ -26,7 +26,7 @@ func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err er
 	}
 	var m manners
 	lock := s.lockExclusive
-	if r.Replaces != "" {
+	if r.Replaces.Text() != "" {
 		lock = s.lockLease
 	}
 	err = s.insist(f, func() error {
@@ -67,11 +67,11 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer, m *ma
 	if err := rec.hands(f.path); err != nil {
 		return driver.Grant{}, err
 	}
-	if left, ok := rec.hasLease(r.Token, wall); ok && left > 0 {
+	if left, ok := rec.hasLease(r.Token.Text(), wall); ok && left > 0 {
 		return s.writeLease(f, c, r, b, rec.fence)
 	}
-	if r.Replaces != "" {
-		if left, ok := rec.hasLease(r.Replaces, wall); !ok || left == 0 {
+	if r.Replaces.Text() != "" {
+		if left, ok := rec.hasLease(r.Replaces.Text(), wall); !ok || left == 0 {
 			return driver.Grant{}, fmt.Errorf("%w: the lease to be replaced is over", driver.ErrLost)
 		}
 	} else {
@@ -94,12 +94,12 @@ func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer, m *ma
 func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
 	ttl := r.TTL
-	if left, ok := b.rec.hasLease(r.Token, wall); ok {
+	if left, ok := b.rec.hasLease(r.Token.Text(), wall); ok {
 		ttl = max(ttl, left)
 	}
 	b.next = record{
 		fence: fence, epoch: fence, cool: momentIn(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
-		lease: lease{sha256.Sum256([]byte(r.Token))},
+		lease: lease{sha256.Sum256([]byte(r.Token.Text()))},
 	}
 	if err := b.write(c); err != nil {
 		return driver.Grant{}, unavailable(f.path, err)

@@ -49,11 +49,11 @@ func TestLeaseWhileAnotherLooks(t *testing.T) {
 		}
 	}
 	during("Extend", func() error { _, err := s.Extend(ctx, "job", "first", 2*time.Minute); return err })
-	r.Token, r.Replaces = "second", "first"
+	r.Token, r.Replaces = driver.TokenOf("second"), driver.TokenOf("first")
 	var g driver.Grant
 	during("Acquire with Replaces", func() (err error) { g, err = s.Acquire(ctx, r); return err })
 	during("Break", func() error { _, err := s.Break(ctx, "job", g.Fence); return err })
-	r.Token, r.Replaces = "third", ""
+	r.Token, r.Replaces = driver.TokenOf("third"), driver.TokenOf("")
 	take(t, s, r)
 	during("Release", func() error { _, err := s.Release(ctx, "job", "third", 0); return err })
 }

@@ -288,14 +288,14 @@ func TestCoolDownNamesItsHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r := driver.Request{Name: "n", Token: "a", TTL: time.Minute, Holder: driver.Holder{Host: "h", PID: 7, Label: "report"}}
+	r := driver.Request{Name: "n", Token: driver.TokenOf("a"), TTL: time.Minute, Holder: driver.Holder{Host: "h", PID: 7, Label: "report"}}
 	if _, err := s.Acquire(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Release(t.Context(), "n", "a", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	r.Token = "b"
+	r.Token = driver.TokenOf("b")
 	_, err = s.Acquire(t.Context(), r)
 	var held *driver.HeldError
 	if !errors.As(err, &held) || len(held.Holds) != 1 || !held.Holds[0].Cooling || held.Holds[0].Label != "report" {

@@ -61,7 +61,7 @@ func TestUnreadFileIsNotFree(t *testing.T) {
 	s := open(t, owner.Dir())
 	refused(t, s, request("n", "b"))
 	detached, next := request("n", "d"), request("n", "e")
-	detached.Detached, next.Detached, next.Replaces = true, true, "key"
+	detached.Detached, next.Detached, next.Replaces = true, true, driver.TokenOf("key")
 	for verb, call := range map[string]func() error{
 		"Acquire":              func() error { _, err := s.Acquire(patience(t), request("n", "b")); return err },
 		"Acquire, shared":      func() error { _, err := s.Acquire(patience(t), shared("n", "b")); return err },

@@ -74,7 +74,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		return driver.Grant{}, err
 	}
 	defer s.endCall(f)
-	h := f.find(r.Token)
+	h := f.find(r.Token.Text())
 	if h != nil && (h.reserved != nil || h.shared == r.Shared || r.Shared) {
 		return driver.Grant{}, nil // the token already has the hold that it wants
 	}
@@ -284,7 +284,7 @@ func (s *Store) unclaimed(name string, h *hold) {
 // peek finds out whether the caller could get the lock now. If possible, it does so without trying
 // to take the lock.
 func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
-	own := f.find(r.Token)
+	own := f.find(r.Token.Text())
 	if own == nil {
 		// The promotion of a reader checks all this itself.
 		if err := s.peekRecord(f); err != nil {

@@ -105,7 +105,7 @@ func TestLostPollOfSpentToken(t *testing.T) {
 		}
 		if !spent {
 			r := request("name", one)
-			r.Replaces = two
+			r.Replaces = driver.TokenOf(two)
 			if _, err := store.Acquire(t.Context(), r); err != nil {
 				t.Error(err)
 			}

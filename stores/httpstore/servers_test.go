@@ -22,7 +22,7 @@ import (
 )
 
 func request(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "report"}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: 30 * time.Second, Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "report"}}
 }
 
 const one, two = "token-one-0123456789", "token-two-0123456789"

@@ -98,10 +98,10 @@ func isText(s string) bool {
 // acquiring returns the body of an acquire.
 func (s *Store) acquiring(r *driver.Request) lock {
 	b := named(r.Name)
-	b.Token, b.Shared, b.TTL = wireToken(r.Token), r.Shared, lease(r.TTL)
+	b.Token, b.Shared, b.TTL = wireToken(r.Token.Text()), r.Shared, lease(r.TTL)
 	b.FenceAbove, b.Label = r.FenceAbove, s.label(&r.Holder)
-	if r.Replaces != "" {
-		b.Replaces = wireToken(r.Replaces)
+	if r.Replaces.Text() != "" {
+		b.Replaces = wireToken(r.Replaces.Text())
 	}
 	return b
 }
@@ -145,9 +145,9 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	g := s.grant(&out)
-	if r.Replaces != "" {
+	if r.Replaces.Text() != "" {
 		g.Shared = out.Shared
-		s.leaveSpread(r.Name, r.Replaces)
+		s.leaveSpread(r.Name, r.Replaces.Text())
 	}
 	return g, nil
 }

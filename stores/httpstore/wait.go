@@ -69,7 +69,7 @@ func (s *Store) waitAtServer(ctx context.Context, r *driver.Request) (driver.Gra
 		s.calls.Work.Go(p.leave)
 	case err == nil:
 		if p.spread {
-			s.spread.add(spreadID{r.Name, r.Token}, p)
+			s.spread.add(spreadID{r.Name, r.Token.Text()}, p)
 		}
 		p.end()
 	default:

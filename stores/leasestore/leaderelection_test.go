@@ -195,17 +195,17 @@ func TestPadlockKeepsLeadersOut(t *testing.T) {
 					t.Fatal("SAFETY: client-go leads while padlock holds")
 				}
 				<-time.After(10 * time.Second)
-				if _, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+				if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+			if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 				t.Fatal(out, err)
 			}
 			if !c.try() {
 				t.Fatal("client-go does not lead after the release")
 			}
-			if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out == driver.OutcomeReleased || err != nil {
+			if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out == driver.OutcomeReleased || err != nil {
 				t.Errorf("released twice: %v, %v", out, err)
 			}
 			if !c.try() {
@@ -230,7 +230,7 @@ func TestLeaderFollowsDeadHolder(t *testing.T) {
 		if took := time.Since(start); took < r.TTL || took > r.TTL+3*time.Second {
 			t.Errorf("client-go leads after %v, with a lease of %v", took, r.TTL)
 		}
-		if _, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); !errors.Is(err, driver.ErrLost) {
+		if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the dead holder: %v", err)
 		}
 		if !c.try() {
@@ -266,14 +266,14 @@ func TestLateReleaseByLeader(t *testing.T) {
 		}
 		c.release()
 		held("pod-7")
-		if e, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil || e.Fence != g.Fence {
+		if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil || e.Fence != g.Fence {
 			t.Errorf("the holder: %+v, %v; the fence was %d", e, err, g.Fence)
 		}
 		held("pod-7")
 		if c.try() {
 			t.Error("client-go leads after a renewal of the holder")
 		}
-		if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+		if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 			t.Error(out, err)
 		}
 	})
@@ -286,7 +286,7 @@ func TestReleaseByFirstLeader(t *testing.T) {
 		if !c.try() {
 			t.Fatal("the candidate does not lead")
 		}
-		if out, err := store.Release(t.Context(), "deploy", request("deploy").Token, 0); out == driver.OutcomeReleased || err != nil {
+		if out, err := store.Release(t.Context(), "deploy", request("deploy").Token.Text(), 0); out == driver.OutcomeReleased || err != nil {
 			t.Fatal(out, err)
 		}
 		c.release()
@@ -337,7 +337,7 @@ func TestTwoRenewalsInOneSecond(t *testing.T) {
 		}
 		<-time.After(900 * time.Millisecond)
 		start := time.Now()
-		if _, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+		if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil {
 			t.Fatal(err)
 		}
 		for !c.try() {
@@ -357,7 +357,7 @@ func TestCoolDownKeepsLeadersOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		const keep = time.Minute
-		if out, err := store.Release(t.Context(), r.Name, r.Token, keep); out != driver.OutcomeReleased || err != nil {
+		if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), keep); out != driver.OutcomeReleased || err != nil {
 			t.Fatal(out, err)
 		}
 		start := time.Now()
@@ -462,8 +462,8 @@ func TestMetadataOfOthersStays(t *testing.T) {
 		f.Objects["deploy"] = fakes.Object{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Metadata: theirs, Spec: map[string]any{"strategy": "OldestEmulationVersion", "preferredHolder": "pod-1"}}
 		r := request("deploy")
 		_, acquired := store.Acquire(t.Context(), r)
-		_, extended := store.Extend(t.Context(), r.Name, r.Token, r.TTL)
-		_, released := store.Release(t.Context(), r.Name, r.Token, 0)
+		_, extended := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL)
+		_, released := store.Release(t.Context(), r.Name, r.Token.Text(), 0)
 		if err := errors.Join(acquired, extended, released); err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ import (
 )
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: rand.Text(), TTL: 30 * time.Second, Holder: driver.Holder{Host: "pod-7", Label: "nightly"}}
+	return driver.Request{Name: name, Token: driver.TokenOf(rand.Text()), TTL: 30 * time.Second, Holder: driver.Holder{Host: "pod-7", Label: "nightly"}}
 }
 
 func open(t *testing.T, s *overhttptest.Service, server bool) (*register.Store, *overhttptest.Front) {
@@ -63,11 +63,11 @@ func TestDisturbances(t *testing.T) {
 					t.Fatal(err)
 				}
 				disturb()
-				if e, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); err != nil || e.Fence != g.Fence {
+				if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || e.Fence != g.Fence {
 					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
 				}
 				disturb()
-				if out, err := store.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+				if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 			})
@@ -108,7 +108,7 @@ func TestPortal(t *testing.T) {
 			}
 			f.Next("write", 0, nil)
 			f.Next("read", 1, answer)
-			if _, err := store.Extend(t.Context(), r.Name, r.Token, r.TTL); errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
+			if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
 				t.Errorf("%q: a hold: %v", body, err)
 			}
 		})
@@ -297,7 +297,7 @@ func TestDeletedLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if _, err := store.Acquire(t.Context(), driver.Request{Name: "job", Token: "t", TTL: 30 * time.Second}); err != nil {
+	if _, err := store.Acquire(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf("t"), TTL: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Extend(t.Context(), "job", "t", 30*time.Second); !errors.Is(err, driver.ErrLost) {
@@ -380,7 +380,7 @@ func TestWatchFromAnOldVersion(t *testing.T) {
 				if most := map[bool]int{false: 2, true: 400}[never]; n["watch"] > most {
 					t.Errorf("%s, never=%v: %v in a minute", gone, never, n)
 				}
-				if _, err := store.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+				if _, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil {
 					t.Fatal(err)
 				}
 				start := time.Now()

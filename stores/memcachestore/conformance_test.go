@@ -78,7 +78,7 @@ func TestContractInSymfonysLayout(t *testing.T) {
 }
 
 func request(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: token}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: token}}
 }
 
 func take(t testing.TB, s *memcachestore.Store, r driver.Request) {
@@ -100,7 +100,7 @@ func refused(t testing.TB, s *memcachestore.Store, r driver.Request) *driver.Hel
 
 func release(t testing.TB, s *memcachestore.Store, r driver.Request, want driver.Outcome) {
 	t.Helper()
-	got, err := s.Release(t.Context(), r.Name, r.Token, 0)
+	got, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 	if got != want || err != nil {
 		t.Fatalf("Release %q: %v, %v; want %v", r.Name, got, err, want)
 	}

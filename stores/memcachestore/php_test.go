@@ -77,7 +77,7 @@ func exclude(t *testing.T, p *server.PHP, s *memcachestore.Store, name string) {
 	p.Ask("yes", "release "+name)
 
 	take(t, s, r)
-	if _, err := s.Extend(t.Context(), name, r.Token, 2*time.Minute); err != nil {
+	if _, err := s.Extend(t.Context(), name, r.Token.Text(), 2*time.Minute); err != nil {
 		t.Error(err)
 	}
 	p.Ask("no", "acquire "+name)

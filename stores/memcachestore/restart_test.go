@@ -68,7 +68,7 @@ func TestSameIDAfterARestart(t *testing.T) {
 		},
 		"Replaces": func(s *memcachestore.Store) error {
 			r := request("job", "third")
-			r.Replaces = "first"
+			r.Replaces = driver.TokenOf("first")
 			if _, err := s.Acquire(context.Background(), r); !errors.Is(err, driver.ErrLost) {
 				return fmt.Errorf("Acquire returns %w", err)
 			}

@@ -83,7 +83,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	}
 	k, g := s.keyFor(r.Name), driver.Grant{TTL: r.TTL}
 	for range rounds {
-		if r.Replaces == "" {
+		if r.Replaces.Text() == "" {
 			if added, err := s.add(ctx, k, newNote(&r)); added || err != nil {
 				return grantIf(added, g), err
 			}
@@ -92,7 +92,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		if err != nil {
 			return driver.Grant{}, err
 		}
-		if old == nil && r.Replaces == "" {
+		if old == nil && r.Replaces.Text() == "" {
 			continue // the name became free between the two requests
 		}
 		next, err := s.nextValue(old, &r)
@@ -115,7 +115,7 @@ func grantIf(yes bool, g driver.Grant) driver.Grant {
 
 // newNote returns the value of a new hold.
 func newNote(r *driver.Request) *note {
-	return &note{Token: r.Token, Holder: r.Holder, Life: lifeFor(r.TTL)}
+	return &note{Token: r.Token.Text(), Holder: r.Holder, Life: lifeFor(r.TTL)}
 }
 
 // nextValue returns the value by which Acquire replaces the current value of a name. It returns an
@@ -129,12 +129,12 @@ func newNote(r *driver.Request) *note {
 func (s *Store) nextValue(old *item, r *driver.Request) (*note, error) {
 	next := newNote(r)
 	switch {
-	case old != nil && old.Token == r.Token:
+	case old != nil && old.Token == r.Token.Text():
 		return old.renewedNote(next.Life), nil
-	case old != nil && r.Replaces != "" && old.Token == r.Replaces:
+	case old != nil && r.Replaces.Text() != "" && old.Token == r.Replaces.Text():
 		next.Life = max(next.Life, old.left)
 		return next, nil
-	case r.Replaces != "":
+	case r.Replaces.Text() != "":
 		return nil, driver.ErrLost
 	}
 	h := s.holdOf(old, time.Now())

@@ -15,10 +15,10 @@ func BenchmarkHold(b *testing.B) {
 		if _, err := s.Acquire(ctx, r); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := s.Extend(ctx, r.Name, r.Token, r.TTL); err != nil {
+		if _, err := s.Extend(ctx, r.Name, r.Token.Text(), r.TTL); err != nil {
 			b.Fatal(err)
 		}
-		if out, err := s.Release(ctx, r.Name, r.Token, 0); out != driver.OutcomeReleased {
+		if out, err := s.Release(ctx, r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased {
 			b.Fatal(out, err)
 		}
 	}

@@ -14,7 +14,7 @@ func (e *entry) isBusy(now moment) bool {
 // blocked reports whether r must wait for a holder, a cool-down, the promotion of a reader, or an
 // earlier waiter. It is called for a request whose token has no hold.
 func (e *entry) blocked(r *driver.Request, now moment) bool {
-	return len(e.queue) > 0 || e.Excludes(r.Token, r.Shared, now.Now)
+	return len(e.queue) > 0 || e.Excludes(r.Token.Text(), r.Shared, now.Now)
 }
 
 // countWaiters adds the number of waiters to the error of a request that was refused.
@@ -28,7 +28,7 @@ func (e *entry) countWaiters(err error) error {
 // leaveQueues removes token from the queue and the watchers. It returns the waiter, or nil.
 func (e *entry) leaveQueues(token string) (left *waiter) {
 	for _, list := range []*[]*waiter{&e.queue, &e.watchers} {
-		if i := slices.IndexFunc(*list, func(w *waiter) bool { return w.r.Token == token }); i >= 0 {
+		if i := slices.IndexFunc(*list, func(w *waiter) bool { return w.r.Token.Text() == token }); i >= 0 {
 			left = (*list)[i]
 			*list = slices.Delete(*list, i, i+1)
 		}

@@ -18,7 +18,7 @@ func TestReleaseEndsWait(t *testing.T) {
 		s := memstore.New()
 		defer s.Close()
 		request := func(token string) driver.Request {
-			return driver.Request{Name: "job", Token: token, TTL: time.Second}
+			return driver.Request{Name: "job", Token: driver.TokenOf(token), TTL: time.Second}
 		}
 		if _, err := s.Acquire(t.Context(), request("holder")); err != nil {
 			t.Fatal(err)

@@ -27,20 +27,20 @@ func TestLimits(t *testing.T) {
 		driver.DefaultMaxTTL: memstore.New(memstore.MaxTTL(driver.DefaultMaxTTL)),
 	} {
 		for ttl, want := range map[time.Duration]error{longest: nil, longest + 1: driver.ErrInvalid} {
-			r := driver.Request{Name: ttl.String(), Token: "t", TTL: ttl}
+			r := driver.Request{Name: ttl.String(), Token: driver.TokenOf("t"), TTL: ttl}
 			if _, err := s.Acquire(t.Context(), r); !errors.Is(err, want) {
 				t.Errorf("a lease of %v where %v is allowed: %v", ttl, longest, err)
 			}
 		}
-		r := driver.Request{Name: "kept " + longest.String(), Token: "t", TTL: longest}
+		r := driver.Request{Name: "kept " + longest.String(), Token: driver.TokenOf("t"), TTL: longest}
 		g, err := s.Acquire(t.Context(), r)
 		if err != nil || g.TTL != longest {
 			t.Errorf("Acquire: %+v, %v; want a lease of %v", g, err, longest)
 		}
-		if _, err := s.Release(t.Context(), r.Name, r.Token, 24*time.Hour); err != nil {
+		if _, err := s.Release(t.Context(), r.Name, r.Token.Text(), 24*time.Hour); err != nil {
 			t.Errorf("Release with a cool-down of a day: %v", err)
 		}
-		r.Token = "another"
+		r.Token = driver.TokenOf("another")
 		var held *driver.HeldError
 		if _, err := s.Acquire(context.Background(), r); !errors.As(err, &held) || time.Until(held.Until) < 23*time.Hour {
 			t.Errorf("Acquire after a cool-down of a day: %v", err)

@@ -14,7 +14,7 @@ import (
 
 // request has a lease that does not end while a busy machine delays a test.
 func request(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: driver.DefaultMaxTTL}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: driver.DefaultMaxTTL}
 }
 
 // A name that is free again costs no memory, and its fences still grow.
@@ -179,7 +179,7 @@ func TestFencesAheadOfTheClock(t *testing.T) {
 func TestNilClock(t *testing.T) {
 	s := New(WithClock(nil))
 	defer s.Close()
-	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: "a token of this test", TTL: 30 * time.Second}); err != nil {
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf("a token of this test"), TTL: 30 * time.Second}); err != nil {
 		t.Error(err)
 	}
 }

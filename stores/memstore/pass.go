@@ -15,7 +15,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (ou
 	if err := next.Validate(&s.guarantees); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
 	}
-	if next.Shared || next.Replaces != "" || next.Token == token {
+	if next.Shared || next.Replaces.Text() != "" || next.Token.Text() == token {
 		return driver.OutcomeGone, driver.Grant{}, fmt.Errorf("%w: request: it is shared, replaces a hold, or has the token that is given back", driver.ErrInvalid)
 	}
 	if err := s.enter(ctx); err != nil {
@@ -24,7 +24,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (ou
 	defer s.unlock()
 	now := s.now()
 	e := s.entry(next.Name, now)
-	if e.Live(next.Token, now.Now) != nil {
+	if e.Live(next.Token.Text(), now.Now) != nil {
 		g, err := s.take(e, &next, now)
 		return driver.OutcomeReleased, g, err
 	}

@@ -26,7 +26,7 @@ type waiter struct {
 // needed, advance forgets e.
 func (s *space) advance(e *entry, now moment) {
 	e.Trim(now.Now)
-	for len(e.queue) > 0 && !e.Excludes(e.queue[0].r.Token, e.queue[0].r.Shared, now.Now) {
+	for len(e.queue) > 0 && !e.Excludes(e.queue[0].r.Token.Text(), e.queue[0].r.Shared, now.Now) {
 		w := e.queue[0]
 		e.queue[0] = nil
 		e.queue = e.queue[1:]
@@ -40,7 +40,7 @@ func (s *space) advance(e *entry, now moment) {
 	}
 	if len(e.watchers) > 0 && len(e.queue) == 0 {
 		e.watchers = slices.DeleteFunc(e.watchers, func(w *waiter) bool {
-			free := !e.Excludes(w.r.Token, w.r.Shared, now.Now)
+			free := !e.Excludes(w.r.Token.Text(), w.r.Shared, now.Now)
 			if free {
 				s.wake(w, driver.Grant{})
 			}

@@ -21,7 +21,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 		name := driver.SlotName(r.Name, i)
 		e := s.entries[name]
 		if e != nil {
-			if e.Live(r.Token, now.Now) != nil {
+			if e.Live(r.Token.Text(), now.Now) != nil {
 				g, err := s.take(e, &r, now)
 				return i, g, err
 			}
@@ -42,7 +42,7 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
-	if r.Shared || r.Replaces != "" || r.FenceAbove != 0 {
+	if r.Shared || r.Replaces.Text() != "" || r.FenceAbove != 0 {
 		return fmt.Errorf("%w: request: any permit is exclusive, and without Replaces and FenceAbove", driver.ErrInvalid)
 	}
 	return r.Validate(&s.guarantees)
@@ -54,7 +54,7 @@ func (s *Store) slotsHeld(r *driver.Request, n int, now moment) error {
 	err := &driver.HeldError{Waiters: -1}
 	for i := range n {
 		if e := s.entries[driver.SlotName(r.Name, i)]; e != nil {
-			err.Holds = append(err.Holds, e.HeldError(r.Token, now.Now).Holds...)
+			err.Holds = append(err.Holds, e.HeldError(r.Token.Text(), now.Now).Holds...)
 		}
 	}
 	for i := range err.Holds {

@@ -30,7 +30,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if !leave() {
 		<-answered
 		if g.TTL > 0 { // granted at the same instant; release it to the next waiter
-			s.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
+			s.Release(context.WithoutCancel(ctx), r.Name, r.Token.Text(), 0)
 		}
 	}
 	return driver.Grant{}, ctx.Err()
@@ -67,7 +67,7 @@ func (w *waiter) givePlaceUp() bool {
 	}
 	w.out = true
 	if e := s.entries[w.r.Name]; e != nil { // the token may have been released, and then the name
-		e.leaveQueues(w.r.Token)
+		e.leaveQueues(w.r.Token.Text())
 		s.advance(e, s.now())
 	}
 	return true

@@ -35,7 +35,7 @@ func refused(t testing.TB, s *mongostore.Store, r driver.Request) *driver.HeldEr
 
 func release(t testing.TB, s *mongostore.Store, r driver.Request, keep time.Duration) {
 	t.Helper()
-	if got, err := s.Release(t.Context(), r.Name, r.Token, keep); got != driver.OutcomeReleased || err != nil {
+	if got, err := s.Release(t.Context(), r.Name, r.Token.Text(), keep); got != driver.OutcomeReleased || err != nil {
 		t.Fatalf("Release %q: %v, %v", r.Name, got, err)
 	}
 }
@@ -87,7 +87,7 @@ func TestBesideSymfony(t *testing.T) {
 
 	take(t, php, two)
 	adopts := request("job", "three")
-	adopts.Replaces = "two"
+	adopts.Replaces = driver.TokenOf("two")
 	if g := take(t, own, adopts); g.Fence <= second.Fence {
 		t.Errorf("SAFETY: a hold that PHP had gets fence %d after %d", g.Fence, second.Fence)
 	}
@@ -145,7 +145,7 @@ func exclude(t *testing.T, p *server.PHP, s *mongostore.Store, name string) {
 	p.Ask("yes", "release "+name)
 
 	take(t, s, r)
-	if _, err := s.Extend(t.Context(), name, r.Token, 2*time.Minute); err != nil {
+	if _, err := s.Extend(t.Context(), name, r.Token.Text(), 2*time.Minute); err != nil {
 		t.Error(err)
 	}
 	p.Ask("no", "acquire "+name)
@@ -198,6 +198,6 @@ func (b *bench) foreign(t *testing.T) func(name string) (func() error, error) {
 	return func(name string) (func() error, error) {
 		r := request(name, rand.Text())
 		_, err := s.Acquire(context.Background(), r)
-		return func() error { _, err := s.Release(context.Background(), name, r.Token, 0); return err }, err
+		return func() error { _, err := s.Release(context.Background(), name, r.Token.Text(), 0); return err }, err
 	}
 }

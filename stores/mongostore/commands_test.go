@@ -26,7 +26,7 @@ func TestCommands(t *testing.T) {
 	full := request("\xff$job", "$one")
 	full.FenceAbove, full.Holder.Plan = 41, time.Minute
 	adopts := request("job", "two")
-	adopts.Replaces = "one"
+	adopts.Replaces = driver.TokenOf("one")
 	symfonys := []mongostore.Option{mongostore.SymfonyLayout()}
 	for name, c := range map[string]struct {
 		opts []mongostore.Option
@@ -138,7 +138,7 @@ func TestWritesAreDurable(t *testing.T) {
 		sc := &script{reply: always(refusal(14031))}
 		s := sc.serve(t, opts...)
 		ctx := t.Context()
-		adopts := driver.Request{Name: "job", Token: "two", Replaces: "one", TTL: time.Minute}
+		adopts := driver.Request{Name: "job", Token: driver.TokenOf("two"), Replaces: driver.TokenOf("one"), TTL: time.Minute}
 		sc.reach(func() error { return second(s.Acquire(ctx, request("job", "one"))) })
 		sc.reach(func() error { return second(s.Acquire(ctx, adopts)) })
 		sc.reach(func() error { return second(s.Extend(ctx, "job", "one", time.Minute)) })

@@ -15,7 +15,7 @@ import (
 )
 
 func request(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: "test"}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: "test"}}
 }
 
 // The store translates the server's errors. "Cannot know" never becomes "held" or "free".

@@ -143,10 +143,10 @@ func hasOtherIntent(token any) expr {
 //	others are in the way                     refuse
 //	else                                      grant
 func acquire(r *driver.Request) []bson.D {
-	token := literal(text(r.Token))
+	token := literal(text(r.Token.Text()))
 	until := timeAfter(r.TTL)
 	longer := object("u", greatest("$$h.u", until))
-	if r.Replaces != "" {
+	if r.Replaces.Text() != "" {
 		return replace(r, token, longer)
 	}
 	blocked := or(some("$p.others"), gt("$padlock.cool", now))
@@ -170,7 +170,7 @@ func acquire(r *driver.Request) []bson.D {
 
 // replace returns the pipeline of acquire for a request that has r.Replaces.
 func replace(r *driver.Request, token any, longer bson.D) []bson.D {
-	old := literal(text(r.Replaces))
+	old := literal(text(r.Replaces.Text()))
 	taken := object("t", token, "f", "$p.fence", "b", now, "x", false, "h", literal(holderFields(&r.Holder)))
 	return pipeline(
 		switchExpr(refuse,
@@ -226,7 +226,7 @@ func intentWithout(token any) expr {
 //	the fences are used up                   refuse   nothing changes
 //	else                                     promote  the hold becomes exclusive, with a new fence
 func convert(r *driver.Request) []bson.D {
-	t := literal(text(r.Token))
+	t := literal(text(r.Token.Text()))
 	longer := object("s", r.Shared, "u", greatest("$$h.u", timeAfter(r.TTL)))
 	stays := op("$not", some("$p.reads"))
 	if r.Shared {

@@ -179,16 +179,16 @@ func (s *state) grant(h *hold) driver.Grant {
 
 // acquireResult returns the result of an Acquire. The receiver s is the state after the operation.
 func (s *state) acquireResult(r *driver.Request) (driver.Grant, error) {
-	if h := s.live(r.Token); h != nil {
+	if h := s.live(r.Token.Text()); h != nil {
 		g := s.grant(h)
 		g.Shared = h.Shared
 		return g, nil
 	}
 	full := s.next(r.FenceAbove) >= driver.MaxFence
-	switch others := s.holdsExcept(r.Token); {
-	case r.Replaces != "" && full && s.live(r.Replaces) != nil:
+	switch others := s.holdsExcept(r.Token.Text()); {
+	case r.Replaces.Text() != "" && full && s.live(r.Replaces.Text()) != nil:
 		return driver.Grant{}, driver.ErrFencesUsedUp
-	case r.Replaces != "":
+	case r.Replaces.Text() != "":
 		return driver.Grant{}, driver.ErrLost
 	case full && len(others) == 0:
 		return driver.Grant{}, driver.ErrFencesUsedUp
@@ -199,15 +199,15 @@ func (s *state) acquireResult(r *driver.Request) (driver.Grant, error) {
 
 // convertResult returns the result of a Convert. The receiver s is the state after the operation.
 func (s *state) convertResult(r *driver.Request) (driver.Grant, error) {
-	h, err := s.held(r.Token)
+	h, err := s.held(r.Token.Text())
 	switch {
 	case err != nil:
 		return driver.Grant{}, err
 	case h.Shared == r.Shared:
 		return s.grant(h), nil
 	}
-	others, intent := s.holdsExcept(r.Token), &s.Record.Intent
-	if wants, ok := fromText(intent.Token); ok && intent.Until > s.Now && wants != r.Token && s.live(wants) != nil {
+	others, intent := s.holdsExcept(r.Token.Text()), &s.Record.Intent
+	if wants, ok := fromText(intent.Token); ok && intent.Until > s.Now && wants != r.Token.Text() && s.live(wants) != nil {
 		return driver.Grant{}, driver.ErrPromotionConflict
 	}
 	if len(others) == 0 && s.next(r.FenceAbove) >= driver.MaxFence {

@@ -111,8 +111,8 @@ func TestRefusals(t *testing.T) {
 	last := written("mine", instant+50, driver.MaxFence-1, held("mine", 50, driver.MaxFence-1, true))
 	wants := slices.Clone(readers)
 	wants[3].Value = append(slices.Clone(wants[3].Value.(bson.D)), bson.E{Key: "intent", Value: bson.D{{Key: "t", Value: "other"}, {Key: "u", Value: instant + 9}}})
-	r := driver.Request{Name: "n", Token: "mine"}
-	adopts := driver.Request{Name: "n", Token: "new", Replaces: "mine"}
+	r := driver.Request{Name: "n", Token: driver.TokenOf("mine")}
+	adopts := driver.Request{Name: "n", Token: driver.TokenOf("new"), Replaces: driver.TokenOf("mine")}
 	for name, c := range map[string]struct {
 		doc  bson.D
 		r    driver.Request

@@ -182,7 +182,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if s.symfony != nil {
 		return s.symfony.acquire(ctx, &r)
 	}
-	st, err := s.send(ctx, request{name: r.Name, stages: acquire(&r), upsert: r.Replaces == ""})
+	st, err := s.send(ctx, request{name: r.Name, stages: acquire(&r), upsert: r.Replaces.Text() == ""})
 	if err != nil {
 		return driver.Grant{}, replaceMissing(err, driver.ErrLost)
 	}

@@ -58,16 +58,16 @@ func (s *symfony) acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 		return driver.Grant{}, err
 	}
 	defer end()
-	if r.Replaces != "" {
+	if r.Replaces.Text() != "" {
 		return s.replace(ctx, limited, r)
 	}
 	for range 10 {
 		t := wall()
 		filter := bson.D{
 			{Key: "_id", Value: text(r.Name)},
-			{Key: "$or", Value: list{field("token", text(r.Token)), append(field("expires_at", field("$lte", t)), isLock[:1]...)}},
+			{Key: "$or", Value: list{field("token", text(r.Token.Text())), append(field("expires_at", field("$lte", t)), isLock[:1]...)}},
 		}
-		_, err := s.conn.locks.UpdateOne(limited, filter, take(r.Token, leaseEnd(t, r.TTL)), options.UpdateOne().SetUpsert(true))
+		_, err := s.conn.locks.UpdateOne(limited, filter, take(r.Token.Text(), leaseEnd(t, r.TTL)), options.UpdateOne().SetUpsert(true))
 		if err == nil {
 			return driver.Grant{TTL: r.TTL}, nil
 		}
@@ -89,8 +89,8 @@ func (s *symfony) acquire(ctx context.Context, r *driver.Request) (driver.Grant,
 // already, replace renews it.
 func (s *symfony) replace(ctx, limited context.Context, r *driver.Request) (driver.Grant, error) {
 	t := wall()
-	for _, token := range []string{r.Token, r.Replaces} {
-		result, err := s.conn.locks.UpdateOne(limited, ownHold(r.Name, token, t), take(r.Token, leaseEnd(t, r.TTL)))
+	for _, token := range []string{r.Token.Text(), r.Replaces.Text()} {
+		result, err := s.conn.locks.UpdateOne(limited, ownHold(r.Name, token, t), take(r.Token.Text(), leaseEnd(t, r.TTL)))
 		if err != nil {
 			return driver.Grant{}, failure(ctx, err, true)
 		}

@@ -26,7 +26,7 @@ func TestLockLostInALiveSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	r := driver.Request{Name: "job", Token: "a", TTL: driver.MinTTL}
+	r := driver.Request{Name: "job", Token: driver.TokenOf("a"), TTL: driver.MinTTL}
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

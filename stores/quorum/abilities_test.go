@@ -77,7 +77,7 @@ func canAll(t *testing.T, s *quorum.Store) {
 	if list, err := s.List(t.Context(), "n"); err != nil || len(list) != 1 {
 		t.Errorf("List: %v, %v", list, err)
 	}
-	if err := s.RaiseFence(t.Context(), "n", r.Token, g.Fence+5); err != nil {
+	if err := s.RaiseFence(t.Context(), "n", r.Token.Text(), g.Fence+5); err != nil {
 		t.Errorf("RaiseFence: %v", err)
 	}
 	state, err := s.Inspect(t.Context(), "n")

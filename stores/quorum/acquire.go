@@ -16,7 +16,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err := s.valid(&r); err != nil {
 		return driver.Grant{}, err
 	}
-	h, err := s.beginCall(ctx, r.Name, r.Token, 4)
+	h, err := s.beginCall(ctx, r.Name, r.Token.Text(), 4)
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -25,7 +25,7 @@ func TestTwoOfFiveDead(t *testing.T) {
 				_, err := b.Acquire(t.Context(), request("n"))
 				wantErr(t, err, driver.ErrHeld, driver.ErrUnavailable, driver.ErrUncertain)
 				d += took(func() {
-					if _, err := a.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+					if _, err := a.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -201,8 +201,8 @@ func TestAsymmetricPartition(t *testing.T) {
 			}
 			_, err := cut.Acquire(t.Context(), request("n"))
 			wantErr(t, err, driver.ErrUncertain, driver.ErrHeld)
-			left.Release(t.Context(), "n", a.Token, 0)
-			right.Release(t.Context(), "n", b.Token, 0)
+			left.Release(t.Context(), "n", a.Token.Text(), 0)
+			right.Release(t.Context(), "n", b.Token.Text(), 0)
 			pass(time.Second)
 		}
 	})
@@ -272,7 +272,7 @@ func TestTheGrantWantsAllMembers(t *testing.T) {
 		take(t, c[2].now(), passing)
 		a.links[0].always(slow(5 * time.Millisecond))
 		take(t, a, r)
-		c[2].now().Release(t.Context(), "n", passing.Token, 0)
+		c[2].now().Release(t.Context(), "n", passing.Token.Text(), 0)
 		pass(time.Second)
 		wantHolders(t, c, "n", 1, 2, 3)
 		wantOutcome(t, a, r, driver.OutcomeReleased)

@@ -51,7 +51,7 @@ func TestAdoptOfALostHold(t *testing.T) {
 		wantErr(t, err, driver.ErrLost, driver.ErrUncertain, driver.ErrHeld)
 		pass(time.Second)
 		for _, srv := range c {
-			_, err := srv.now().Extend(t.Context(), n.Name, n.Token, 0)
+			_, err := srv.now().Extend(t.Context(), n.Name, n.Token.Text(), 0)
 			wantErr(t, err, driver.ErrLost)
 		}
 	})
@@ -83,7 +83,7 @@ func TestAdoptUnderSilence(t *testing.T) {
 		_, err = a.Acquire(t.Context(), m)
 		wantErr(t, err, driver.ErrUncertain, driver.ErrLost)
 		a.heal()
-		a.Release(t.Context(), m.Name, m.Token, 0)
+		a.Release(t.Context(), m.Name, m.Token.Text(), 0)
 		pass(time.Second)
 		if err := extend(t, b, n); err != nil {
 			t.Errorf("the exporter has three of five: %v", err)

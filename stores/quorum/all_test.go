@@ -126,7 +126,7 @@ func visit(ctx context.Context, store driver.Store, p *site) error {
 	p.enter(g.Fence)
 	<-time.After(time.Millisecond)
 	p.leave()
-	_, err = store.Release(ctx, r.Name, r.Token, 0)
+	_, err = store.Release(ctx, r.Name, r.Token.Text(), 0)
 	return err
 }
 
@@ -186,12 +186,12 @@ func TestReleaseOfAllThatOneMemberMissed(t *testing.T) {
 					r.TTL = time.Second // a request takes 50 ms at most
 					take(t, a, r)
 					a.links[member].next("release", f)
-					_, err := a.Release(t.Context(), r.Name, r.Token, 0)
+					_, err := a.Release(t.Context(), r.Name, r.Token.Text(), 0)
 					wantErr(t, err, driver.ErrUncertain)
 					tries := 0
 					for ; err != nil; tries++ {
 						var out driver.Outcome
-						out, err = a.Release(t.Context(), r.Name, r.Token, 0)
+						out, err = a.Release(t.Context(), r.Name, r.Token.Text(), 0)
 						if err == nil && out != driver.OutcomeGone {
 							t.Errorf("a repeat answers %v", out)
 						}
@@ -256,7 +256,7 @@ func TestErrorNamesOnlySilentMembers(t *testing.T) {
 		for _, l := range a.links[:2] {
 			l.always(slow(time.Millisecond)) // member 3 denies the hold first
 		}
-		_, err := a.Extend(t.Context(), "n", r.Token, 0)
+		_, err := a.Extend(t.Context(), "n", r.Token.Text(), 0)
 		wantErr(t, err, driver.ErrLost)
 		if strings.Contains(err.Error(), overdue) {
 			t.Errorf("all members answer, the error says: %v", err)
@@ -268,7 +268,7 @@ func TestErrorNamesOnlySilentMembers(t *testing.T) {
 		}
 		defer s.Close()
 		take(t, s, r)
-		_, err = s.Extend(t.Context(), "n", r.Token, 0)
+		_, err = s.Extend(t.Context(), "n", r.Token.Text(), 0)
 		wantErr(t, err, driver.ErrUnavailable)
 		if strings.Count(err.Error(), overdue) != 1 {
 			t.Errorf("one member is silent, the error says: %v", err)

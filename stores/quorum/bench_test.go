@@ -33,11 +33,11 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			r := request("n")
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				r.Token = fmt.Sprint(i)
+				r.Token = driver.TokenOf(fmt.Sprint(i))
 				if _, err := s.Acquire(b.Context(), r); err != nil {
 					b.Fatal(err)
 				}
-				if out, err := s.Release(b.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
+				if out, err := s.Release(b.Context(), r.Name, r.Token.Text(), 0); err != nil || out != driver.OutcomeReleased {
 					b.Fatal(out, err)
 				}
 			}

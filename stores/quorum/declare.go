@@ -116,7 +116,7 @@ func (t *try) releaseReplaced() {
 			s.mu.Lock()
 			missed := !t.h.members[i].has
 			s.mu.Unlock()
-			old := s.addUser(t.r.Name, t.r.Replaces)
+			old := s.addUser(t.r.Name, t.r.Replaces.Text())
 			defer s.removeUser(old)
 			if missed {
 				s.freeAt(context.Background(), old, []int{i}, 0, t.round.timeout, s.ballot(unasked)).endRound()
@@ -139,7 +139,7 @@ func (t *try) secure(i int, m *member, g driver.Grant) answer {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), t.round.timeout)
 	defer cancel()
-	a.err = m.raiser.RaiseFence(ctx, t.r.Name, t.r.Token, t.fence)
+	a.err = m.raiser.RaiseFence(ctx, t.r.Name, t.r.Token.Text(), t.fence)
 	a.verdict = judge(a.err)
 	return a
 }
@@ -154,7 +154,7 @@ func (t *try) recordGrant(secured []answer) driver.Grant {
 	h.mode, h.until = modeOf(t.r.Shared), 0
 	if t.swap {
 		h.mode = unknown
-		if old := s.holds[storekit.IDOf(t.r.Name, t.r.Replaces)]; old != nil {
+		if old := s.holds[storekit.IDOf(t.r.Name, t.r.Replaces.Text())]; old != nil {
 			h.mode = old.mode
 			old.endHold()
 		}

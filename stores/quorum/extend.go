@@ -150,7 +150,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.members[i]
 	s.mu.Lock()
 	r := h.request
-	r.Token = h.token()
+	r.Token = driver.TokenOf(h.token())
 	r.Shared = h.isShared()
 	if h.until != math.MaxInt64 {
 		r.TTL = max(r.TTL, h.until.Sub(s.clock.Now())) // as long as at the other members
@@ -174,7 +174,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	}
 	s.mu.Unlock()
 	if err == nil && s.fences && g.Fence < fence {
-		m.raiser.RaiseFence(ctx, r.Name, r.Token, fence)
+		m.raiser.RaiseFence(ctx, r.Name, r.Token.Text(), fence)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func extend(t *testing.T, s driver.Store, r driver.Request) error {
-	_, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL)
+	_, err := s.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL)
 	return err
 }
 
@@ -84,7 +84,7 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 		pass(time.Second)
 		for i := range 9 {
 			c[i%3].restart()
-			again, err := a.Extend(t.Context(), r.Name, r.Token, short)
+			again, err := a.Extend(t.Context(), r.Name, r.Token.Text(), short)
 			if err != nil || again.Fence != g.Fence {
 				t.Fatalf("SAFETY: after restart %d: %v, fence %d, was %d", i+1, err, again.Fence, g.Fence)
 			}
@@ -187,7 +187,7 @@ func TestExtendOfACancelledCaller(t *testing.T) {
 		a.these(silent, 1, 2, 3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		_, err := a.Extend(ctx, r.Name, r.Token, r.TTL)
+		_, err := a.Extend(ctx, r.Name, r.Token.Text(), r.TTL)
 		wantErr(t, err, context.DeadlineExceeded, driver.ErrLost)
 		wantErr(t, err, driver.ErrUncertain)
 		a.heal()
@@ -208,11 +208,11 @@ func TestWindow(t *testing.T) {
 			t.Errorf("granted %+v after %v", g, d)
 		}
 		a.heal()
-		if _, err := c[0].now().Extend(t.Context(), r.Name, r.Token, time.Hour); err != nil {
+		if _, err := c[0].now().Extend(t.Context(), r.Name, r.Token.Text(), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		left := r.TTL - d // what would be left of the first member's lease without the Extend above
-		g, err := a.Extend(t.Context(), r.Name, r.Token, 0)
+		g, err := a.Extend(t.Context(), r.Name, r.Token.Text(), 0)
 		if err != nil || g.TTL > r.TTL || g.TTL < left {
 			t.Errorf("of %v there are %v left: %v", r.TTL, g.TTL, err)
 		}

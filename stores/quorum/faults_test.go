@@ -197,7 +197,7 @@ func call[T any](ctx context.Context, l *link, op string, f func(*memstore.Store
 
 func (l *link) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	return call(ctx, l, "acquire", func(s *memstore.Store) (driver.Grant, error) {
-		if l.isSpent(r.Token) {
+		if l.isSpent(r.Token.Text()) {
 			return driver.Grant{}, driver.ErrLost
 		}
 		return s.Acquire(context.Background(), r)

@@ -18,7 +18,7 @@ var tokens atomic.Int64
 
 func request(name string) driver.Request {
 	return driver.Request{
-		Name: name, Token: fmt.Sprintf("token-%d", tokens.Add(1)), TTL: 10 * time.Second,
+		Name: name, Token: driver.TokenOf(fmt.Sprintf("token-%d", tokens.Add(1))), TTL: 10 * time.Second,
 		Holder: driver.Holder{Host: "here", PID: int(tokens.Load()), Label: "test"},
 	}
 }
@@ -53,7 +53,7 @@ func wantErr(t *testing.T, err, want error, not ...error) {
 
 func wantOutcome(t *testing.T, s driver.Store, r driver.Request, want driver.Outcome) {
 	t.Helper()
-	out, err := s.Release(t.Context(), r.Name, r.Token, 0)
+	out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 	if err != nil || out != want {
 		t.Fatalf("Release: %v, %v; want %v", out, err, want)
 	}
@@ -68,7 +68,7 @@ func wantHolders(t *testing.T, c cluster, name string, want ...int) {
 
 func wantLive(t *testing.T, s driver.Store, r driver.Request) {
 	t.Helper()
-	if _, err := s.Extend(t.Context(), r.Name, r.Token, 0); err != nil {
+	if _, err := s.Extend(t.Context(), r.Name, r.Token.Text(), 0); err != nil {
 		t.Fatalf("the hold must be live: %v", err)
 	}
 }

@@ -60,7 +60,7 @@ func (h *hold) isShared() bool {
 
 // note keeps what a later request for the hold needs, without its tokens.
 func (h *hold) note(r driver.Request) {
-	r.Token, r.Replaces, r.Spent = "", "", nil
+	r.Token, r.Replaces, r.Spent = driver.TokenOf(""), driver.TokenOf(""), nil
 	h.request = r
 }
 

@@ -43,7 +43,7 @@ func coolDownBeforeTheLastMember(t *testing.T) {
 	r := request("n")
 	r.Holder = driver.Holder{Host: "host.example", PID: 4711}
 	take(t, a, r)
-	if out, err := a.Release(t.Context(), "n", r.Token, time.Minute); err != nil || out != driver.OutcomeReleased {
+	if out, err := a.Release(t.Context(), "n", r.Token.Text(), time.Minute); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release: %v, %v", out, err)
 	}
 	_, err := b.Acquire(t.Context(), request("n"))
@@ -82,11 +82,11 @@ func TestMembersWithoutRoom(t *testing.T) {
 			a, b := of(t, members), of(t, theirs)
 			r := request("n")
 			take(t, a, r)
-			out, err := a.Release(t.Context(), "n", r.Token, time.Minute)
+			out, err := a.Release(t.Context(), "n", r.Token.Text(), time.Minute)
 			if keeps := full < 2; out != driver.OutcomeReleased || (err == nil) != keeps || err != nil && !errors.Is(err, driver.ErrUnavailable) {
 				t.Errorf("%d of 3 members without room: %v, %v", full, out, err)
 			}
-			if out, err := a.Release(t.Context(), "n", r.Token, time.Minute); out != driver.OutcomeGone || err != nil {
+			if out, err := a.Release(t.Context(), "n", r.Token.Text(), time.Minute); out != driver.OutcomeGone || err != nil {
 				t.Errorf("a second Release: %v, %v", out, err)
 			}
 			if _, err := b.Acquire(t.Context(), request("n")); errors.Is(err, driver.ErrHeld) != (full < 2) {

@@ -15,11 +15,11 @@ import (
 func TestCallsLineUp(t *testing.T) {
 	r := request("n")
 	extend := func(ctx context.Context, s driver.Store) error {
-		_, err := s.Extend(ctx, r.Name, r.Token, r.TTL)
+		_, err := s.Extend(ctx, r.Name, r.Token.Text(), r.TTL)
 		return err
 	}
 	release := func(ctx context.Context, s driver.Store) error {
-		_, err := s.Release(ctx, r.Name, r.Token, 0)
+		_, err := s.Release(ctx, r.Name, r.Token.Text(), 0)
 		return err
 	}
 	again := func(ctx context.Context, s driver.Store) error {

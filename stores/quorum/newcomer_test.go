@@ -42,7 +42,7 @@ func TestNewcomerDoesNotOvertake(t *testing.T) {
 				go func() {
 					if g, err := w.Wait(t.Context(), wr, true); g.TTL > 0 && err == nil {
 						got <- time.Now()
-						w.Release(t.Context(), wr.Name, wr.Token, 0)
+						w.Release(t.Context(), wr.Name, wr.Token.Text(), 0)
 					}
 				}()
 				synctest.Wait()

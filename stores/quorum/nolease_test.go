@@ -50,10 +50,10 @@ func TestGrantWithoutLease(t *testing.T) {
 			if g.TTL <= 0 || g.TTL > r.TTL {
 				t.Errorf("two of three members answer with a lease, the grant has %v", g.TTL)
 			}
-			if g, err := some.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil || g.TTL <= 0 || g.TTL > r.TTL {
+			if g, err := some.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil || g.TTL <= 0 || g.TTL > r.TTL {
 				t.Errorf("Extend: %v, %v", g.TTL, err)
 			}
-			_, err = most.Extend(t.Context(), r.Name, r.Token, r.TTL)
+			_, err = most.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL)
 			wantErr(t, err, driver.ErrUncertain)
 			wantOutcome(t, some, r, driver.OutcomeReleased)
 			pass(time.Second)

@@ -36,7 +36,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		if g, done, err := s.waitInQueue(ctx, r); done {
 			return g, err
 		}
-		r.Token = rand.Text() // what is left of the old token may still be released, and that would end the wait
+		r.Token = driver.TokenOf(rand.Text()) // what is left of the old token may still be released, and that would end the wait
 	}
 	return driver.Grant{}, s.wait(ctx, r)
 }
@@ -44,7 +44,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 // waitInQueue stands in the queue of the first member that works. The result done is false if Wait
 // must wait at all members instead.
 func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Grant, done bool, err error) {
-	h := s.addUser(r.Name, r.Token)
+	h := s.addUser(r.Name, r.Token.Text())
 	defer s.removeUser(h)
 	i := slices.IndexFunc(s.members, s.hasQueue)
 	if i < 0 || s.refuses(s.counted(func(m *member) bool { return m.failing.Load() })) {
@@ -92,7 +92,7 @@ func (s *Store) queueAt(ctx context.Context, h *hold, i int, r driver.Request) a
 		return a
 	case <-t.C:
 	}
-	s.addUser(r.Name, r.Token)
+	s.addUser(r.Name, r.Token.Text())
 	s.calls.Work.Go(func() {
 		defer s.removeUser(h)
 		if late := <-replies; late.grant.TTL > 0 {
@@ -178,7 +178,7 @@ func (s *Store) giveBack(h *hold, i int) {
 
 // claim takes the name at all members, after member i has handed it over.
 func (s *Store) claim(ctx context.Context, h *hold, i int, r driver.Request) (g driver.Grant, done bool, err error) {
-	if _, err := s.beginCall(ctx, r.Name, r.Token, 4); err != nil {
+	if _, err := s.beginCall(ctx, r.Name, r.Token.Text(), 4); err != nil {
 		s.giveBack(h, i)
 		return g, true, err
 	}

@@ -194,7 +194,7 @@ func (s *Store) valid(r *driver.Request) error {
 	switch {
 	case r.Shared && !s.guarantees.Shared:
 		return fmt.Errorf("shared mode: %w", errors.ErrUnsupported)
-	case r.Replaces != "" && s.guarantees.Bound != driver.BoundToNothing:
+	case r.Replaces.Text() != "" && s.guarantees.Bound != driver.BoundToNothing:
 		return fmt.Errorf("hand-over of holds bound to a %v: %w", s.guarantees.Bound, errors.ErrUnsupported)
 	}
 	return nil

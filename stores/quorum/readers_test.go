@@ -61,7 +61,7 @@ func TestReaderAfterAMemberCameBack(t *testing.T) {
 		g := take(t, a, first)
 		pass(time.Second)
 		c[0].restart()
-		if _, err := a.Extend(t.Context(), first.Name, first.Token, first.TTL); err != nil {
+		if _, err := a.Extend(t.Context(), first.Name, first.Token.Text(), first.TTL); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)

@@ -123,7 +123,7 @@ func TestReleaseUnderFaults(t *testing.T) {
 		take(t, a, r)
 		pass(time.Millisecond)
 		a.these(silent, 2, 3)
-		_, err := a.Release(t.Context(), r.Name, r.Token, 0)
+		_, err := a.Release(t.Context(), r.Name, r.Token.Text(), 0)
 		wantErr(t, err, driver.ErrUncertain, driver.ErrUnavailable)
 		wantHolders(t, c, "n", 2, 3)
 		a.heal()
@@ -135,13 +135,13 @@ func TestReleaseUnderFaults(t *testing.T) {
 		take(t, a, r)
 		pass(time.Millisecond)
 		a.these(down, 1, 2, 3)
-		_, err = a.Release(t.Context(), r.Name, r.Token, 0)
+		_, err = a.Release(t.Context(), r.Name, r.Token.Text(), 0)
 		wantErr(t, err, driver.ErrUnavailable, driver.ErrUncertain)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		a.these(silent, 1, 2, 3)
 		time.AfterFunc(time.Millisecond, cancel)
-		_, err = a.Release(ctx, r.Name, r.Token, 0)
+		_, err = a.Release(ctx, r.Name, r.Token.Text(), 0)
 		wantErr(t, err, driver.ErrUncertain)
 		wantErr(t, err, context.Canceled)
 		a.heal()
@@ -157,7 +157,7 @@ func TestCoolDown(t *testing.T) {
 		take(t, a, r)
 		pass(time.Millisecond)
 		a.links[1].next("release", silent)
-		if out, err := a.Release(t.Context(), r.Name, r.Token, time.Minute); err != nil || out != driver.OutcomeReleased {
+		if out, err := a.Release(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || out != driver.OutcomeReleased {
 			t.Fatal(out, err)
 		}
 		pass(2 * time.Second)

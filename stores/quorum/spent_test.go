@@ -21,7 +21,7 @@ type giver struct {
 func (w giver) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	w.fault("wait")
 	time.AfterFunc(50*time.Millisecond, func() {
-		w.srv.now().Release(context.Background(), r.Name, r.Token, 0)
+		w.srv.now().Release(context.Background(), r.Name, r.Token.Text(), 0)
 		w.gaveUp <- struct{}{}
 	})
 	return driver.Grant{}, driver.ErrUnavailable
@@ -45,7 +45,7 @@ func TestWaitSpendsTheToken(t *testing.T) {
 			t.Errorf("%d waits stood in the queue of a member that had just failed", n)
 		}
 		<-w.gaveUp
-		c[2].now().Release(t.Context(), "n", other.Token, 0)
+		c[2].now().Release(t.Context(), "n", other.Token.Text(), 0)
 		if _, err := open().Acquire(t.Context(), request("n")); !errors.Is(err, driver.ErrHeld) {
 			t.Errorf("SAFETY: a second caller gets the name during a live hold: %v", err)
 		}
@@ -67,11 +67,11 @@ func (s *strict) Guarantees() driver.Guarantees {
 }
 
 func (s *strict) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if s.refused[r.Token] {
+	if s.refused[r.Token.Text()] {
 		s.again++
 	}
 	g, err := s.Store.Acquire(ctx, r)
-	s.refused[r.Token] = errors.Is(err, driver.ErrHeld)
+	s.refused[r.Token.Text()] = errors.Is(err, driver.ErrHeld)
 	return g, err
 }
 
@@ -87,13 +87,13 @@ func TestRefusedIsSpentAtAMember(t *testing.T) {
 		other := request("n")
 		take(t, c[0].now(), other)
 		take(t, c[2].now(), other)
-		time.AfterFunc(5*time.Millisecond, func() { c[2].now().Release(t.Context(), "n", other.Token, 0) })
+		time.AfterFunc(5*time.Millisecond, func() { c[2].now().Release(t.Context(), "n", other.Token.Text(), 0) })
 		r := request("n")
 		take(t, s, r)
-		c[0].now().Release(t.Context(), "n", other.Token, 0)
+		c[0].now().Release(t.Context(), "n", other.Token.Text(), 0)
 		for range 2 {
 			pass(time.Second)
-			if _, err := s.Extend(t.Context(), "n", r.Token, r.TTL); err != nil {
+			if _, err := s.Extend(t.Context(), "n", r.Token.Text(), r.TTL); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -191,7 +191,7 @@ func TestAnswersThatAreAskedForAgain(t *testing.T) {
 			rivals := []driver.Request{request("n"), request("n")}
 			for i, r := range rivals {
 				take(t, c[i+1].now(), r)
-				time.AfterFunc(5*time.Millisecond, func() { c[i+1].now().Release(t.Context(), "n", r.Token, 0) })
+				time.AfterFunc(5*time.Millisecond, func() { c[i+1].now().Release(t.Context(), "n", r.Token.Text(), 0) })
 			}
 			take(t, a, request("n"))
 			if n := a.links[1].count("acquire"); n < 2 {
@@ -202,7 +202,7 @@ func TestAnswersThatAreAskedForAgain(t *testing.T) {
 			spent := leaves(t, a)
 			pass(250 * time.Millisecond)
 			r := request("n")
-			r.Holder, r.Spent = spent.Holder, []string{spent.Token}
+			r.Holder, r.Spent = spent.Holder, []string{spent.Token.Text()}
 			take(t, a, r)
 			pass(time.Second)
 		}},
@@ -263,7 +263,7 @@ func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 		pass(3 * time.Second)
 		wantHolders(t, c, "n", 1, 2, 3)
 		for i, srv := range c {
-			if _, err := srv.now().Extend(t.Context(), "n", r.Token, 0); err != nil {
+			if _, err := srv.now().Extend(t.Context(), "n", r.Token.Text(), 0); err != nil {
 				t.Errorf("member %d: %v", i+1, err)
 			}
 		}
@@ -281,7 +281,7 @@ func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 			rival := request("n")
 			take(t, c[2].now(), rival)
 			a.links[2].next("acquire", slow(10*time.Millisecond))
-			time.AfterFunc(12*time.Millisecond, func() { c[2].now().Release(t.Context(), "n", rival.Token, 0) })
+			time.AfterFunc(12*time.Millisecond, func() { c[2].now().Release(t.Context(), "n", rival.Token.Text(), 0) })
 			onAll(t, c, a, request("n"))
 		}},
 		{"leftover: mended", func(t *testing.T, c cluster, a *client) {
@@ -293,7 +293,7 @@ func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 			pass(440 * time.Millisecond) // the member releases the old hold a little later
 			wantHolders(t, c, "n", 3)
 			r := request("n")
-			r.Holder, r.Spent = spent.Holder, []string{spent.Token}
+			r.Holder, r.Spent = spent.Holder, []string{spent.Token.Text()}
 			a.links[2].next("acquire", slow(10*time.Millisecond))
 			onAll(t, c, a, r)
 		}},

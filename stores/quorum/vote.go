@@ -79,7 +79,7 @@ const (
 const seqBudget = 5 * driver.MaxSilence / 10
 
 func (s *Store) newTry(h *hold, r driver.Request) *try {
-	t := &try{s: s, h: h, r: r, swap: r.Replaces != "", pause: time.Millisecond}
+	t := &try{s: s, h: h, r: r, swap: r.Replaces.Text() != "", pause: time.Millisecond}
 	t.answers = s.ballot(unasked)
 	if len(r.Spent) == 0 {
 		return t

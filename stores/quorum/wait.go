@@ -15,7 +15,7 @@ const waitLimit = time.Second
 // wait waits at all members until a quorum of them reports that a try may succeed, or for about a
 // second.
 func (s *Store) wait(ctx context.Context, r driver.Request) error {
-	h := s.addUser(r.Name, r.Token)
+	h := s.addUser(r.Name, r.Token.Text())
 	defer s.removeUser(h)
 	queued, leave := context.WithTimeout(ctx, jittered(waitLimit, waitLimit/4))
 	defer leave()

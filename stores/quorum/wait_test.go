@@ -42,7 +42,7 @@ func wantNoHandOver(t *testing.T, s driver.Store, r driver.Request, from, to tim
 
 // releaseAfter releases r after d.
 func releaseAfter(t *testing.T, s driver.Store, r driver.Request, d time.Duration) {
-	time.AfterFunc(d, func() { s.Release(t.Context(), r.Name, r.Token, 0) })
+	time.AfterFunc(d, func() { s.Release(t.Context(), r.Name, r.Token.Text(), 0) })
 }
 
 func TestWait(t *testing.T) {
@@ -149,7 +149,7 @@ func TestOneQueue(t *testing.T) {
 			}
 			order <- i
 			<-time.After(5 * time.Millisecond)
-			_, err = all[i].Release(ctx, r.Name, r.Token, 0)
+			_, err = all[i].Release(ctx, r.Name, r.Token.Text(), 0)
 			return err
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -233,7 +233,7 @@ func TestWaitCountsMembers(t *testing.T) {
 		take(t, c[1].now(), r)
 		take(t, c[2].now(), r)
 		for i := range 2 {
-			time.AfterFunc(1500*time.Millisecond, func() { c[i+1].now().Release(t.Context(), "n", r.Token, 0) })
+			time.AfterFunc(1500*time.Millisecond, func() { c[i+1].now().Release(t.Context(), "n", r.Token.Text(), 0) })
 		}
 		time.AfterFunc(1400*time.Millisecond, func() { wantHolders(t, c, "n", 2, 3) })
 		wantNoHandOver(t, b, request("n"), 1500*time.Millisecond, 1500*time.Millisecond)
@@ -317,7 +317,7 @@ func turn(ctx context.Context, cl *client, inside chan struct{}) error {
 		}
 		<-time.After(time.Millisecond)
 		<-inside
-		_, err = cl.Release(ctx, r.Name, r.Token, 0)
+		_, err = cl.Release(ctx, r.Name, r.Token.Text(), 0)
 		return err
 	}
 }

@@ -83,8 +83,8 @@ func everyVerb(s *redisstore.Store, name string) map[string]func(context.Context
 		},
 		"Wait":       func(ctx context.Context) error { _, err := s.Wait(ctx, r, true); return err },
 		"Wait aside": func(ctx context.Context) error { _, err := s.Wait(ctx, r, false); return err },
-		"Extend":     func(ctx context.Context) error { _, err := s.Extend(ctx, name, r.Token, r.TTL); return err },
-		"Check":      func(ctx context.Context) error { _, err := s.Extend(ctx, name, r.Token, 0); return err },
+		"Extend":     func(ctx context.Context) error { _, err := s.Extend(ctx, name, r.Token.Text(), r.TTL); return err },
+		"Check":      func(ctx context.Context) error { _, err := s.Extend(ctx, name, r.Token.Text(), 0); return err },
 		"ExtendBatch": func(ctx context.Context) error {
 			out, err := s.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: r.Token, TTL: r.TTL}})
 			if err == nil {
@@ -93,10 +93,10 @@ func everyVerb(s *redisstore.Store, name string) map[string]func(context.Context
 			return err
 		},
 		"Convert":    func(ctx context.Context) error { _, err := s.Convert(ctx, r); return err },
-		"RaiseFence": func(ctx context.Context) error { return s.RaiseFence(ctx, name, r.Token, 1<<52) },
-		"Release":    func(ctx context.Context) error { _, err := s.Release(ctx, name, r.Token, 0); return err },
+		"RaiseFence": func(ctx context.Context) error { return s.RaiseFence(ctx, name, r.Token.Text(), 1<<52) },
+		"Release":    func(ctx context.Context) error { _, err := s.Release(ctx, name, r.Token.Text(), 0); return err },
 		"a cool-down": func(ctx context.Context) error {
-			_, err := s.Release(ctx, name, r.Token, time.Minute)
+			_, err := s.Release(ctx, name, r.Token.Text(), time.Minute)
 			return err
 		},
 		"Pass":    func(ctx context.Context) error { _, _, err := s.Pass(ctx, newToken(), r); return err },
@@ -123,7 +123,7 @@ func TestBreakLeavesValues(t *testing.T) {
 	}
 	s := opened(t, srv.Addr(), redisstore.PlainStrings())
 	r := request("ours")
-	r.Token = "job-17" // a token of the caller's
+	r.Token = driver.TokenOf("job-17") // a token of the caller's
 	take(t, s, r)
 	for name, fence := range map[string]uint64{"ours": inspect(t, s, "ours").Fence, "older": 0} {
 		if _, err := s.Break(t.Context(), name, fence); err != nil {
@@ -154,12 +154,12 @@ func TestApplicationWritesDuringAHold(t *testing.T) {
 	s := opened(t, srv.Addr())
 	ends := map[string]func(ctx context.Context, r driver.Request) error{
 		"release": func(ctx context.Context, r driver.Request) error {
-			_, err := s.Release(ctx, r.Name, r.Token, 0)
+			_, err := s.Release(ctx, r.Name, r.Token.Text(), 0)
 			return err
 		},
 		"extend and release": func(ctx context.Context, r driver.Request) error {
-			_, err := s.Extend(ctx, r.Name, r.Token, r.TTL)
-			_, released := s.Release(ctx, r.Name, r.Token, 0)
+			_, err := s.Extend(ctx, r.Name, r.Token.Text(), r.TTL)
+			_, released := s.Release(ctx, r.Name, r.Token.Text(), 0)
 			return errors.Join(err, released)
 		},
 		"break": func(ctx context.Context, r driver.Request) error {
@@ -168,11 +168,11 @@ func TestApplicationWritesDuringAHold(t *testing.T) {
 		},
 		"demote and release": func(ctx context.Context, r driver.Request) error {
 			_, err := s.Convert(ctx, reading(r))
-			_, released := s.Release(ctx, r.Name, r.Token, 0)
+			_, released := s.Release(ctx, r.Name, r.Token.Text(), 0)
 			return errors.Join(err, released)
 		},
 		"pass": func(ctx context.Context, r driver.Request) error {
-			out, g, err := s.Pass(ctx, r.Token, request(r.Name))
+			out, g, err := s.Pass(ctx, r.Token.Text(), request(r.Name))
 			if out != driver.OutcomeReleased || g.TTL > 0 {
 				return fmt.Errorf("%v, %+v, %w", out, g, err)
 			}
@@ -183,7 +183,7 @@ func TestApplicationWritesDuringAHold(t *testing.T) {
 			if !errors.Is(err, driver.ErrHeld) {
 				return err
 			}
-			_, err = s.Release(ctx, r.Name, r.Token, 0)
+			_, err = s.Release(ctx, r.Name, r.Token.Text(), 0)
 			return err
 		},
 	}

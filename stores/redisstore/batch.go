@@ -23,7 +23,7 @@ var bothBatchScripts = map[bool]func() *script{
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	for i := range holds {
 		h := &holds[i]
-		if err := driver.CheckExtend(h.Name, h.Token, h.TTL, &s.guarantees); err != nil {
+		if err := driver.CheckExtend(h.Name, h.Token.Text(), h.TTL, &s.guarantees); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ func (s *Store) batches(holds []driver.Extension, which []int, most, keys int, f
 		}
 		index[part] = append(index[part], i)
 		a := &calls[part]
-		a.keys, a.args = append(a.keys, l.keys[:keys]...), append(a.args, counted(h.Token), millis(h.TTL))
+		a.keys, a.args = append(a.keys, l.keys[:keys]...), append(a.args, counted(h.Token.Text()), millis(h.TTL))
 	}
 	return calls, index
 }

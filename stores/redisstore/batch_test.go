@@ -94,7 +94,7 @@ func TestBatchInCluster(t *testing.T) {
 	s := opened.(*redisstore.Store)
 	all := extensions(t, s, 50)
 	for i := range 20 {
-		all = append(all, driver.Extension{Name: fmt.Sprint("nobody's ", i), Token: newToken(), TTL: 55 * time.Second})
+		all = append(all, driver.Extension{Name: fmt.Sprint("nobody's ", i), Token: driver.TokenOf(newToken()), TTL: 55 * time.Second})
 	}
 	out, err := s.ExtendBatch(t.Context(), all)
 	if err != nil {

@@ -77,7 +77,7 @@ func storePair(b *testing.B, srv *server.Server, opts []redisstore.Option) func(
 	b.Cleanup(func() { s.Close() })
 	holder := driver.Holder{Host: "host.example", PID: 4711}
 	return func(name, token string) error {
-		if _, err := s.Acquire(ctx, driver.Request{Name: name, Token: token, TTL: 30 * time.Second, Holder: holder}); err != nil {
+		if _, err := s.Acquire(ctx, driver.Request{Name: name, Token: driver.TokenOf(token), TTL: 30 * time.Second, Holder: holder}); err != nil {
 			return err
 		}
 		out, err := s.Release(ctx, name, token, 0)
@@ -165,23 +165,23 @@ func handOver(b *testing.B, stores int, opts []redisstore.Option) {
 
 // holdOnce waits for a name as a Locker does, and releases it.
 func holdOnce(ctx context.Context, s *redisstore.Store, name string) error {
-	r := driver.Request{Name: name, Token: newToken(), TTL: 30 * time.Second}
+	r := driver.Request{Name: name, Token: driver.TokenOf(newToken()), TTL: 30 * time.Second}
 	_, err := s.Acquire(ctx, r)
 	for errors.Is(err, driver.ErrHeld) {
-		r.Token = newToken()
+		r.Token = driver.TokenOf(newToken())
 		g, werr := s.Wait(ctx, r, true)
 		if werr != nil {
 			return werr
 		}
 		if g.TTL == 0 {
-			r.Token = newToken()
+			r.Token = driver.TokenOf(newToken())
 		}
 		_, err = s.Acquire(ctx, r)
 	}
 	if err != nil {
 		return err
 	}
-	out, err := s.Release(ctx, name, r.Token, 0)
+	out, err := s.Release(ctx, name, r.Token.Text(), 0)
 	if err == nil && out != driver.OutcomeReleased {
 		err = fmt.Errorf("release: %v", out)
 	}

@@ -54,7 +54,7 @@ func TestCoolDownWakesWaiters(t *testing.T) {
 			go row.wait(ctx, opened(t, srv.Addr(), row.opts...), request("job"))
 			eventually(t, "the waiter waits", func() bool { return companion(t, raw, row.kind, "job") != "none" })
 			look := planned(t, raw, "job")
-			if _, err := s.Release(t.Context(), r.Name, r.Token, coolDown); err != nil {
+			if _, err := s.Release(t.Context(), r.Name, r.Token.Text(), coolDown); err != nil {
 				t.Fatal(err)
 			}
 			if look.Before(time.Now().Add(coolDown)) {
@@ -87,7 +87,7 @@ func TestCoolDownWakesPromotion(t *testing.T) {
 		h := companion(t, raw, "h", "job")
 		return h != "none" && askBy(t, raw, "HEXISTS", h, "p") == "1"
 	})
-	if _, err := other.Release(t.Context(), theirs.Name, theirs.Token, coolDown); err != nil {
+	if _, err := other.Release(t.Context(), theirs.Name, theirs.Token.Text(), coolDown); err != nil {
 		t.Fatal(err)
 	}
 	wantLookBy(t, sent, coolDown)
@@ -111,7 +111,7 @@ func TestCoolDownWakesPermits(t *testing.T) {
 	go func() { _, _ = l.Acquire(ctx, "job", padlock.Slots(1)) }()
 	permit := driver.SlotName("job", slot)
 	eventually(t, "the waiter watches the permit", func() bool { return companion(t, raw, "b", permit) != "none" })
-	if _, err := s.Release(t.Context(), permit, r.Token, coolDown); err != nil {
+	if _, err := s.Release(t.Context(), permit, r.Token.Text(), coolDown); err != nil {
 		t.Fatal(err)
 	}
 	wantLookBy(t, sent, coolDown)

@@ -125,7 +125,7 @@ func TestWaiterAtAReplica(t *testing.T) {
 func moveWaiter(t *testing.T, srv *server.Server, w *waiting, id string) {
 	t.Helper()
 	c := rawClient(t, single(srv.Addr()))
-	key, field := companion(t, c, "h", w.r.Name), "w"+w.r.Token
+	key, field := companion(t, c, "h", w.r.Name), "w"+w.r.Token.Text()
 	parts := strings.SplitN(askBy(t, c, "HGET", key, field), " ", 4)
 	if len(parts) != 4 {
 		t.Fatalf("the waiter's record is %q", parts)

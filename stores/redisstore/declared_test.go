@@ -137,7 +137,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	take(t, s, r)
 	w := waits(t, opened(t, srv.Addr()), "job")
 	awaitUptime(t, srv, 8)
-	if _, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+	if _, err := s.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil {
 		t.Errorf("the renewal: %v", err)
 	}
 	free(t, s, r)

@@ -109,7 +109,7 @@ func TestPlannedFailoverBack(t *testing.T) {
 	wantLocks(t, s, "after", "after the failover back")
 	// A process that begins now knows the servers from the memory of earlier ones.
 	wantLocks(t, openedURL(t, address, redisstore.MaxTTL(time.Hour), kept), "new", "in a new process")
-	if _, err := s.Extend(t.Context(), before.Name, before.Token, before.TTL); err != nil {
+	if _, err := s.Extend(t.Context(), before.Name, before.Token.Text(), before.TTL); err != nil {
 		t.Errorf("the lock of before the restart: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // fast reports whether a fast script may serve r.
 func (s *Store) fast(r *driver.Request) bool {
-	return !r.Shared && r.Replaces == "" && r.FenceAbove == 0 && !s.config.foreign
+	return !r.Shared && r.Replaces.Text() == "" && r.FenceAbove == 0 && !s.config.foreign
 }
 
 // fastAcquire tries a fast script, which takes a free name or claims a reservation. The last result
@@ -25,7 +25,7 @@ func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request
 	l := s.keys.lock(r.Name)
 	keys := [...]string{l.keys[0], l.keys[1], l.keys[3]} // the name, the note and the queue
 	m, err := s.scripts.fastAcquire.do(ctx, c, keys[:],
-		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
+		[]string{counted(r.Token.Text()), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
 	if err != nil {
 		return s.fastFailed(ctx, err)
 	}
@@ -108,7 +108,7 @@ func (s *Store) fastRelease(ctx context.Context, c *connected, name, token strin
 
 // successor adds the arguments for a waiter or a caller of this process, which wants the name.
 func (s *Store) successor(args []string, r *driver.Request) []string {
-	return append(args, counted(r.Token), millis(r.TTL), millis(r.TTL+s.keep), holderText(&r.Holder))
+	return append(args, counted(r.Token.Text()), millis(r.TTL), millis(r.TTL+s.keep), holderText(&r.Holder))
 }
 
 // handOver hands a free name over to its waiters, after a script has ended the hold and has found

@@ -37,9 +37,9 @@ func TestLostReply(t *testing.T) {
 				t.Errorf("the first request got fence %d, its repeat %d", st.Fence, g.Fence)
 			}
 			p.LoseReply(changes)
-			_, err = s.Release(t.Context(), r.Name, r.Token, 0)
+			_, err = s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 			wantIs(t, err, driver.ErrUncertain, "Release whose reply was lost")
-			if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeGone {
+			if out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil || out != driver.OutcomeGone {
 				t.Errorf("its repeat: %v, %v", out, err)
 			}
 		}
@@ -56,7 +56,7 @@ func TestScriptFlush(t *testing.T) {
 	flush()
 	take(t, s, r)
 	flush()
-	if _, err := s.Extend(t.Context(), "job", r.Token, r.TTL); err != nil {
+	if _, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL); err != nil {
 		t.Error(err)
 	}
 	flush()
@@ -81,7 +81,7 @@ func TestFlushAll(t *testing.T) {
 	r := request("job")
 	first := take(t, s, r)
 	ask(t, srv, "FLUSHALL")
-	_, err := s.Extend(t.Context(), "job", r.Token, r.TTL)
+	_, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL)
 	wantIs(t, err, driver.ErrLost, "Extend after FLUSHALL")
 	if g := take(t, s, request("job")); g.Fence <= first.Fence {
 		t.Errorf("the fence was %d before FLUSHALL and is %d", first.Fence, g.Fence)
@@ -147,7 +147,7 @@ func TestClientKill(t *testing.T) {
 func hold(ctx context.Context, t *testing.T, s *redisstore.Store, name string, f func(fence uint64)) {
 	giveUp := func(r driver.Request) {
 		for {
-			if _, err := s.Release(context.Background(), name, r.Token, 0); err == nil {
+			if _, err := s.Release(context.Background(), name, r.Token.Text(), 0); err == nil {
 				return
 			}
 		}
@@ -188,7 +188,7 @@ func TestSilence(t *testing.T) {
 	for range 2 { // first on the old connection, then on a new one that gets no answer
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_, err := s.Extend(ctx, "job", r.Token, r.TTL)
+		_, err := s.Extend(ctx, "job", r.Token.Text(), r.TTL)
 		wantIs(t, err, context.DeadlineExceeded, "Extend with a context")
 		began := time.Now()
 		_, err = s.Acquire(context.Background(), request("other"))
@@ -198,7 +198,7 @@ func TestSilence(t *testing.T) {
 	}
 	srv.Resume()
 	eventually(t, "the hold is verified", func() bool {
-		_, err := s.Extend(t.Context(), "job", r.Token, 0)
+		_, err := s.Extend(t.Context(), "job", r.Token.Text(), 0)
 		return err == nil
 	})
 }
@@ -251,7 +251,7 @@ func saidBy(t *testing.T, rawURL string) (said []string) {
 	}
 	defer s.Close()
 	r := request("job")
-	r.Token = canary + "-token"
+	r.Token = driver.TokenOf(canary + "-token")
 	_, err = s.Acquire(t.Context(), r)
 	say(err)
 	_, err = s.Acquire(t.Context(), request("job"))

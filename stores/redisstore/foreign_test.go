@@ -238,7 +238,7 @@ func TestTimesFromTheFuture(t *testing.T) {
 	wantIs(t, err, driver.ErrHeld, "promotion with another reader")
 	_, err = s.Acquire(t.Context(), reading(request("wish")))
 	wantIs(t, err, driver.ErrHeld, "a reader while another waits to be promoted")
-	askBy(t, c, "HSET", companion(t, c, "h", "wish"), "i", later+" "+one.Token)
+	askBy(t, c, "HSET", companion(t, c, "h", "wish"), "i", later+" "+one.Token.Text())
 	take(t, s, reading(request("wish")))
 }
 

@@ -123,7 +123,7 @@ func clusterFrozen(t *testing.T, user, rights string) {
 	r = request(name)
 	take(t, stores[0], r)
 	w = waits(t, stores[1], name)
-	if _, err := stores[0].Release(t.Context(), name, r.Token, 0); err != nil {
+	if _, err := stores[0].Release(t.Context(), name, r.Token.Text(), 0); err != nil {
 		t.Fatal(err)
 	}
 	w.got()

@@ -74,12 +74,12 @@ const maxGap = 150 * time.Millisecond
 
 func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request) (driver.Grant, error) {
 	return s.granting(ctx, c, s.scripts.acquire, r.Name,
-		r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove), holderText(&r.Holder), r.Replaces)
+		r.Token.Text(), mode(r.Shared), millis(r.TTL), fence(r.FenceAbove), holderText(&r.Holder), r.Replaces.Text())
 }
 
 // Extend implements driver.Store: it is a batch of one hold.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	out, err := s.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: token, TTL: ttl}})
+	out, err := s.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: driver.TokenOf(token), TTL: ttl}})
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -123,7 +123,7 @@ func (s *Store) leave(w *waiter) {
 	for pause := 20 * time.Millisecond; ; pause *= 2 {
 		err := s.prepare(ctx, false)
 		if err == nil {
-			_, err = s.runScript(ctx, s.checks.client.Load(), s.scripts.release, w.r.Name, w.r.Token, "0")
+			_, err = s.runScript(ctx, s.checks.client.Load(), s.scripts.release, w.r.Name, w.r.Token.Text(), "0")
 		}
 		if err == nil {
 			s.subscriber.hasLeft(w)
@@ -146,7 +146,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	if r.Shared && s.config.strings {
 		return driver.Grant{}, errShared
 	}
-	return s.granting(ctx, c, s.scripts.convert, r.Name, r.Token, mode(r.Shared), millis(r.TTL), fence(r.FenceAbove))
+	return s.granting(ctx, c, s.scripts.convert, r.Name, r.Token.Text(), mode(r.Shared), millis(r.TTL), fence(r.FenceAbove))
 }
 
 // RaiseFence implements driver.FenceRaiser.

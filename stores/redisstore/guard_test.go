@@ -71,10 +71,10 @@ func TestRestartGuard(t *testing.T) {
 	if states, err := knew.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("List calls an empty server complete while the guard acts: %v, %v", states, err)
 	}
-	if _, err := knew.Release(t.Context(), r.Name, r.Token, 0); err != nil {
+	if _, err := knew.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil {
 		t.Errorf("Release while the guard acts: %v", err)
 	}
-	if err := knew.RaiseFence(t.Context(), r.Name, r.Token, 1); err == nil {
+	if err := knew.RaiseFence(t.Context(), r.Name, r.Token.Text(), 1); err == nil {
 		t.Error("the hold of before the restart lives on in an empty server")
 	}
 

@@ -20,7 +20,7 @@ func TestLateHandOver(t *testing.T) {
 	r := request("job")
 	holder := take(t, s, r)
 	w := waits(t, opened(t, srv.Addr()), r.Name)
-	record := strings.Fields(ask(t, srv, "HGET", keyOf(t, srv, "h:", r.Name), "w"+w.r.Token))
+	record := strings.Fields(ask(t, srv, "HGET", keyOf(t, srv, "h:", r.Name), "w"+w.r.Token.Text()))
 	ask(t, srv, "PUBLISH", "padlock:"+record[2], "h "+record[3]+" "+strconv.FormatUint(holder.Fence, 10))
 	free(t, s, r)
 	if a := <-w.done; a.err != nil || a.g.Fence <= holder.Fence {
@@ -64,7 +64,7 @@ func TestSlowConnections(t *testing.T) {
 			take(t, s, r)
 			slow := waits(t, opened(t, proxy.Addr()), r.Name)
 			waits(t, opened(t, srv.Addr()), r.Name)
-			h, field := keyOf(t, srv, "h:", r.Name), "w"+slow.r.Token
+			h, field := keyOf(t, srv, "h:", r.Name), "w"+slow.r.Token.Text()
 			raw := rawClient(t, single(srv.Addr()))
 			eventually(t, "the waiter asks for enough time", func() bool {
 				id := strings.Fields(askBy(t, raw, "HGET", h, field))[3]

@@ -125,7 +125,7 @@ func askBy(t testing.TB, c rueidis.Client, args ...string) string {
 
 func request(name string) driver.Request {
 	return driver.Request{
-		Name: name, Token: newToken(), TTL: 50 * time.Second,
+		Name: name, Token: driver.TokenOf(newToken()), TTL: 50 * time.Second,
 		Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"},
 	}
 }
@@ -146,7 +146,7 @@ func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 
 func free(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	out, err := s.Release(t.Context(), r.Name, r.Token, 0)
+	out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 	if err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
 	}

@@ -68,7 +68,7 @@ func TestWaitTakesAFreeName(t *testing.T) {
 				if inTime && (failed != nil || claimed.Fence != g.Fence) {
 					t.Errorf("the claim of fence %d: %+v, %v", g.Fence, claimed, failed)
 				}
-				out, err := s.Release(t.Context(), "job", r.Token, 0)
+				out, err := s.Release(t.Context(), "job", r.Token.Text(), 0)
 				if err != nil || inTime && out != driver.OutcomeReleased && time.Since(began) < driver.MaxReservation {
 					t.Errorf("Release: %v, %v", out, err)
 				}

@@ -60,10 +60,10 @@ func TestNotesOutliveTheirFences(t *testing.T) {
 		block := request(name)
 		g = take(t, s, block)
 		last := g.Fence + uint64(2*time.Hour/time.Microsecond)
-		if err := s.RaiseFence(t.Context(), name, block.Token, last); err != nil {
+		if err := s.RaiseFence(t.Context(), name, block.Token.Text(), last); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Extend(t.Context(), name, block.Token, block.TTL+5*time.Second); err != nil {
+		if _, err := s.Extend(t.Context(), name, block.Token.Text(), block.TTL+5*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		free(t, s, block)

@@ -34,26 +34,26 @@ func TestSetOnTheWire(t *testing.T) {
 	r := request("job")
 	take(t, s, r)
 	m := members()
-	if len(m) != 2 || m[r.Token] == 0 || m[r.Token] != m["__write__"] {
+	if len(m) != 2 || m[r.Token.Text()] == 0 || m[r.Token.Text()] != m["__write__"] {
 		t.Errorf("an exclusive hold is kept as %v", m)
 	}
-	if left := time.Until(time.UnixMilli(int64(m[r.Token]))); left > r.TTL || left < r.TTL-10*time.Second {
+	if left := time.Until(time.UnixMilli(int64(m[r.Token.Text()]))); left > r.TTL || left < r.TTL-10*time.Second {
 		t.Errorf("the score says %v, the lease is %v", left, r.TTL)
 	}
-	if at := askBy(t, c, "PEXPIRETIME", "job"); at != strconv.FormatFloat(m[r.Token], 'f', 0, 64) {
-		t.Errorf("the key expires at %s, the lease ends at %v", at, m[r.Token])
+	if at := askBy(t, c, "PEXPIRETIME", "job"); at != strconv.FormatFloat(m[r.Token.Text()], 'f', 0, 64) {
+		t.Errorf("the key expires at %s, the lease ends at %v", at, m[r.Token.Text()])
 	}
-	if out, err := s.Release(t.Context(), "job", r.Token, time.Minute); err != nil || out != driver.OutcomeReleased {
+	if out, err := s.Release(t.Context(), "job", r.Token.Text(), time.Minute); err != nil || out != driver.OutcomeReleased {
 		t.Fatal(out, err)
 	}
-	if m = members(); len(m) != 2 || m["__write__"] == 0 || m[r.Token] != 0 {
+	if m = members(); len(m) != 2 || m["__write__"] == 0 || m[r.Token.Text()] != 0 {
 		t.Errorf("a cool-down is kept as %v: PHP would not honour it", m)
 	}
 	askBy(t, c, "DEL", "job")
 	one, two := reading(request("job")), reading(request("job"))
 	take(t, s, one)
 	take(t, s, two)
-	if m = members(); len(m) != 2 || m["__write__"] != 0 || m[one.Token] == 0 || m[two.Token] == 0 {
+	if m = members(); len(m) != 2 || m["__write__"] != 0 || m[one.Token.Text()] == 0 || m[two.Token.Text()] == 0 {
 		t.Errorf("two readers are kept as %v", m)
 	}
 }
@@ -67,11 +67,11 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	r := request("job")
 	take(t, s, r)
 	later := strconv.FormatInt(time.Now().Add(4*time.Minute).UnixMilli(), 10)
-	for _, member := range []string{r.Token, "__write__"} {
+	for _, member := range []string{r.Token.Text(), "__write__"} {
 		askBy(t, c, "ZADD", "job", later, member)
 	}
 	askBy(t, c, "PEXPIREAT", "job", later)
-	g, err := s.Extend(t.Context(), "job", r.Token, 0)
+	g, err := s.Extend(t.Context(), "job", r.Token.Text(), 0)
 	if err != nil || g.TTL < 3*time.Minute || g.Shared {
 		t.Errorf("after a refresh by PHP: %+v, %v", g, err)
 	}
@@ -79,20 +79,20 @@ func TestSymfonyWithOurToken(t *testing.T) {
 	other := reading(request("job"))
 	take(t, s, other)
 	for _, ttl := range []time.Duration{0, 5 * time.Minute, 0} {
-		if g, err := s.Extend(t.Context(), "job", r.Token, ttl); err != nil || !g.Shared {
+		if g, err := s.Extend(t.Context(), "job", r.Token.Text(), ttl); err != nil || !g.Shared {
 			t.Errorf("Extend by %v after PHP demoted the hold: %+v, %v", ttl, g, err)
 		}
 	}
 	third := reading(request("job"))
 	take(t, s, third) // Extend did not make it exclusive again
 	free(t, s, third)
-	askBy(t, c, "ZREM", "job", r.Token, "__write__") // delete
-	_, err = s.Extend(t.Context(), "job", r.Token, 50*time.Second)
+	askBy(t, c, "ZREM", "job", r.Token.Text(), "__write__") // delete
+	_, err = s.Extend(t.Context(), "job", r.Token.Text(), 50*time.Second)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP released the hold")
-	if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone {
+	if out, err := s.Release(t.Context(), "job", r.Token.Text(), 0); err != nil || out != driver.OutcomeGone {
 		t.Errorf("Release after PHP released the hold: %v, %v", out, err)
 	}
-	if _, err := s.Extend(t.Context(), "job", other.Token, 0); err != nil {
+	if _, err := s.Extend(t.Context(), "job", other.Token.Text(), 0); err != nil {
 		t.Errorf("another reader, after that: %v", err)
 	}
 }
@@ -179,9 +179,9 @@ func TestWrongTypes(t *testing.T) {
 			}
 			_, err = row.s.Wait(t.Context(), r, true)
 			wantIs(t, err, driver.ErrInvalid, "Wait")
-			_, err = row.s.Release(t.Context(), name, r.Token, 0)
+			_, err = row.s.Release(t.Context(), name, r.Token.Text(), 0)
 			wantIs(t, err, driver.ErrInvalid, "Release")
-			_, err = row.s.Extend(t.Context(), name, r.Token, r.TTL)
+			_, err = row.s.Extend(t.Context(), name, r.Token.Text(), r.TTL)
 			wantIs(t, err, driver.ErrInvalid, "Extend")
 			_, err = row.s.Inspect(t.Context(), name)
 			wantIs(t, err, driver.ErrInvalid, "Inspect")
@@ -213,25 +213,25 @@ func TestOnlyPadlock(t *testing.T) {
 			})
 		}
 		lapses()
-		_, err := s.Extend(t.Context(), "job", r.Token, r.TTL)
+		_, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL)
 		wantIs(t, err, driver.ErrExpired, "Extend of a lease that ran out")
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeExpired {
+		if out, err := s.Release(t.Context(), "job", r.Token.Text(), 0); err != nil || out != driver.OutcomeExpired {
 			t.Errorf("Release of a lease that ran out: %v, %v", out, err)
 		}
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone {
+		if out, err := s.Release(t.Context(), "job", r.Token.Text(), 0); err != nil || out != driver.OutcomeGone {
 			t.Errorf("a second Release: %v, %v", out, err)
 		}
 		next := request("job")
 		take(t, s, next)
 		free(t, s, next)
-		_, err = s.Extend(t.Context(), "job", next.Token, r.TTL)
+		_, err = s.Extend(t.Context(), "job", next.Token.Text(), r.TTL)
 		wantIs(t, err, driver.ErrLost, "Extend of a hold that was released")
 		r = request("job")
 		r.TTL = driver.MinTTL
 		take(t, s, r)
 		lapses()
 		take(t, s, request("job"))
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone && out != driver.OutcomeTaken {
+		if out, err := s.Release(t.Context(), "job", r.Token.Text(), 0); err != nil || out != driver.OutcomeGone && out != driver.OutcomeTaken {
 			t.Errorf("Release of a lease that was taken: %v, %v", out, err)
 		}
 		if !s.Guarantees().Shared {
@@ -242,9 +242,9 @@ func TestOnlyPadlock(t *testing.T) {
 		reader := reading(request("read"))
 		eventually(t, "a reader takes the name", func() bool { _, err := s.Acquire(t.Context(), reader); return err == nil })
 		free(t, s, reader)
-		_, err = s.Extend(t.Context(), "read", r.Token, r.TTL)
+		_, err = s.Extend(t.Context(), "read", r.Token.Text(), r.TTL)
 		wantIs(t, err, driver.ErrLost, "Extend of a lease after a reader had the name")
-		if out, err := s.Release(t.Context(), "read", r.Token, 0); err != nil || out != driver.OutcomeGone {
+		if out, err := s.Release(t.Context(), "read", r.Token.Text(), 0); err != nil || out != driver.OutcomeGone {
 			t.Errorf("Release of a lease after a reader had the name: %v, %v", out, err)
 		}
 	}
@@ -257,7 +257,7 @@ func TestLateAcquire(t *testing.T) {
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.PlainStrings(), redisstore.Prefix("s:")}} {
 		s := opened(t, srv.Addr(), opts...)
 		r := request("job")
-		if out, err := s.Release(t.Context(), "job", r.Token, 0); err != nil || out != driver.OutcomeGone {
+		if out, err := s.Release(t.Context(), "job", r.Token.Text(), 0); err != nil || out != driver.OutcomeGone {
 			t.Fatal(out, err)
 		}
 		_, err := s.Acquire(t.Context(), r)
@@ -281,12 +281,12 @@ func TestNothingStays(t *testing.T) {
 		free(t, s, r)
 		w.got()
 		late := request("late")
-		if _, err := s.Release(t.Context(), late.Name, late.Token, 0); err != nil {
+		if _, err := s.Release(t.Context(), late.Name, late.Token.Text(), 0); err != nil {
 			t.Fatal(err)
 		}
 		cooling := request("cooling")
 		take(t, s, cooling)
-		if _, err := s.Release(t.Context(), cooling.Name, cooling.Token, 2*time.Minute); err != nil {
+		if _, err := s.Release(t.Context(), cooling.Name, cooling.Token.Text(), 2*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if s.Guarantees().Shared {
@@ -333,7 +333,7 @@ func TestCoolDownSaysWhoseItWas(t *testing.T) {
 		s := opened(t, srv.Addr(), opts...)
 		r := request("job")
 		take(t, s, r)
-		if _, err := s.Release(t.Context(), "job", r.Token, time.Minute); err != nil {
+		if _, err := s.Release(t.Context(), "job", r.Token.Text(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Acquire(t.Context(), request("job"))

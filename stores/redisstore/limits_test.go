@@ -25,7 +25,7 @@ func TestKeepsOutlastLeases(t *testing.T) {
 		}
 		r := request("cooling")
 		take(t, s, r)
-		if _, err := s.Release(t.Context(), r.Name, r.Token, 24*time.Hour); err != nil {
+		if _, err := s.Release(t.Context(), r.Name, r.Token.Text(), 24*time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		wantKept(t, s, "cooling")

@@ -87,7 +87,7 @@ func (m *memory) refuses() {
 		if !strings.Contains(err.Error(), "maxmemory") {
 			m.t.Errorf("the error does not say what to do: %v", err)
 		}
-		if out, err := m.s.Release(m.t.Context(), name, r.Token, 0); err != nil || out == driver.OutcomeReleased {
+		if out, err := m.s.Release(m.t.Context(), name, r.Token.Text(), 0); err != nil || out == driver.OutcomeReleased {
 			m.t.Errorf("Release of a refused request: %v, %v", out, err)
 		}
 	}
@@ -100,9 +100,9 @@ func (m *memory) keeps() {
 	g := take(m.t, m.s, r)
 	m.full(true)
 	defer m.full(false)
-	_, err := m.s.Extend(ctx, r.Name, r.Token, 55*time.Second)
+	_, err := m.s.Extend(ctx, r.Name, r.Token.Text(), 55*time.Second)
 	m.must("Extend", err)
-	_, err = m.s.Extend(ctx, r.Name, r.Token, 0)
+	_, err = m.s.Extend(ctx, r.Name, r.Token.Text(), 0)
 	m.must("Extend that verifies", err)
 	_, err = m.s.Acquire(ctx, request("kept"))
 	wantIs(m.t, err, driver.ErrHeld, "Acquire by another one")
@@ -111,12 +111,12 @@ func (m *memory) keeps() {
 	if again.Fence != g.Fence {
 		m.t.Errorf("the fence was %d and is %d", g.Fence, again.Fence)
 	}
-	m.must("RaiseFence", m.s.RaiseFence(ctx, r.Name, r.Token, g.Fence+1000))
+	m.must("RaiseFence", m.s.RaiseFence(ctx, r.Name, r.Token.Text(), g.Fence+1000))
 	swap := request("kept")
 	swap.Replaces = r.Token
 	_, err = m.s.Acquire(ctx, swap)
 	m.must("Acquire that replaces", err)
-	_, err = m.s.Extend(ctx, r.Name, r.Token, 55*time.Second)
+	_, err = m.s.Extend(ctx, r.Name, r.Token.Text(), 55*time.Second)
 	wantIs(m.t, err, driver.ErrLost, "Extend of a replaced token")
 	free(m.t, m.s, swap)
 }
@@ -132,7 +132,7 @@ func (m *memory) handsOver() {
 	free(m.t, m.s, r)
 	w.got()
 	next := request(r.Name)
-	out, g, err := m.s.Pass(m.t.Context(), w.r.Token, next)
+	out, g, err := m.s.Pass(m.t.Context(), w.r.Token.Text(), next)
 	if strings.Contains(m.t.Name(), "foreign") {
 		free(m.t, m.s, w.r)
 		return
@@ -153,7 +153,7 @@ func (m *memory) converts() {
 	down := reading(r)
 	_, err := m.s.Convert(ctx, down)
 	m.must("demotion", err)
-	_, err = m.s.Extend(ctx, r.Name, r.Token, 55*time.Second)
+	_, err = m.s.Extend(ctx, r.Name, r.Token.Text(), 55*time.Second)
 	m.must("Extend of a reader", err)
 	_, err = m.s.Convert(ctx, r)
 	m.must("promotion", err)
@@ -183,7 +183,7 @@ func (m *memory) endsBeside(keep time.Duration) {
 	take(m.t, m.s, r)
 	m.full(true)
 	defer m.full(false)
-	if out, err := m.s.Release(m.t.Context(), r.Name, r.Token, keep); err != nil || out != driver.OutcomeReleased {
+	if out, err := m.s.Release(m.t.Context(), r.Name, r.Token.Text(), keep); err != nil || out != driver.OutcomeReleased {
 		m.t.Errorf("Release with a cool-down of %v without memory: %v, %v", keep, out, err)
 	}
 	st, err := m.s.Inspect(m.t.Context(), r.Name)

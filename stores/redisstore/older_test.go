@@ -34,20 +34,20 @@ func olderWaiterIsServed(t *testing.T, srv *server.Server, keep time.Duration) {
 			g, _ := s.Wait(context.WithoutCancel(t.Context()), r, true)
 			to <- g
 		}()
-		eventually(t, after, func() bool { return ask(t, srv, "ZSCORE", keyOf(t, srv, "q:", gate.Name), r.Token) != "" })
+		eventually(t, after, func() bool { return ask(t, srv, "ZSCORE", keyOf(t, srv, "q:", gate.Name), r.Token.Text()) != "" })
 	}
 	wait(older, first, got, "the older waiter is in the queue")
 	h := keyOf(t, srv, "h:", gate.Name)
-	record := strings.Fields(ask(t, srv, "HGET", h, "w"+first.Token))
+	record := strings.Fields(ask(t, srv, "HGET", h, "w"+first.Token.Text()))
 	record[4] = "p"
-	ask(t, srv, "HSET", h, "w"+first.Token, strings.Join(record, " "))
+	ask(t, srv, "HSET", h, "w"+first.Token.Text(), strings.Join(record, " "))
 	wait(newer, second, next, "the newer waiter is in the queue")
-	if _, err := s.Release(t.Context(), gate.Name, gate.Token, keep); err != nil {
+	if _, err := s.Release(t.Context(), gate.Name, gate.Token.Text(), keep); err != nil {
 		t.Fatal(err)
 	}
 	g := <-got
 	early := len(next)
-	out, err := older.Release(t.Context(), first.Name, first.Token, 0)
+	out, err := older.Release(t.Context(), first.Name, first.Token.Text(), 0)
 	if g.TTL == 0 || early > 0 || err != nil || out != driver.OutcomeReleased {
 		t.Errorf("the older waiter gets %+v, and the newer one %d hand-overs before the release: %v, %v", g, early, out, err)
 	}

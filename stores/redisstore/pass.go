@@ -17,7 +17,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	if err := errors.Join(driver.CheckToken(token), next.Validate(&s.guarantees)); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
 	}
-	if next.Shared || next.Replaces != "" || next.Token == token {
+	if next.Shared || next.Replaces.Text() != "" || next.Token.Text() == token {
 		return driver.OutcomeGone, driver.Grant{}, fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
 	}
 	c, err := s.ready(ctx, true)
@@ -31,7 +31,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 	}
 	// The caller may have repeated a call whose reply was lost. In that case, next.Token has the
 	// hold already.
-	g, err := s.Extend(ctx, next.Name, next.Token, next.TTL)
+	g, err := s.Extend(ctx, next.Name, next.Token.Text(), next.TTL)
 	if err == nil {
 		return driver.OutcomeReleased, g, nil
 	}

@@ -30,14 +30,14 @@ func TestReleaseGrantsToItsOwnWaiter(t *testing.T) {
 		r := request("own")
 		before := take(t, s, r)
 		w := waits(t, s, r.Name)
-		if out, err := s.Release(t.Context(), r.Name, r.Token, 0); out != driver.OutcomeReleased || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
 			t.Fatal(out, err)
 		}
 		got := <-w.done
 		if got.err != nil || got.g.From == 0 || got.g.TTL != w.r.TTL || got.g.Fence <= before.Fence {
 			t.Fatalf("after fence %d: %+v, %v", before.Fence, got.g, got.err)
 		}
-		g, err := s.Extend(t.Context(), r.Name, w.r.Token, 0)
+		g, err := s.Extend(t.Context(), r.Name, w.r.Token.Text(), 0)
 		if err != nil || g.Fence != got.g.Fence || g.TTL <= driver.MaxReservation {
 			t.Errorf("in the store it is %+v, %v", g, err)
 		}
@@ -61,7 +61,7 @@ func TestGivingUpWhenGranted(t *testing.T) {
 			w := waits(t, s, r.Name)
 			released := make(chan error)
 			go func() {
-				_, err := s.Release(context.Background(), r.Name, r.Token, 0)
+				_, err := s.Release(context.Background(), r.Name, r.Token.Text(), 0)
 				released <- err
 			}()
 			if i%3 != 0 { // else it gets the name
@@ -73,7 +73,7 @@ func TestGivingUpWhenGranted(t *testing.T) {
 			}
 			if got.err == nil {
 				granted++
-				if _, err := s.Release(t.Context(), r.Name, w.r.Token, 0); err != nil {
+				if _, err := s.Release(t.Context(), r.Name, w.r.Token.Text(), 0); err != nil {
 					t.Fatal(err)
 				}
 			} else if !errors.Is(got.err, context.Canceled) {
@@ -100,7 +100,7 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 		pass := func(why string) {
 			t.Helper()
 			next := request(r.Name)
-			out, g, err := s.Pass(t.Context(), r.Token, next)
+			out, g, err := s.Pass(t.Context(), r.Token.Text(), next)
 			if out != driver.OutcomeReleased || g.TTL != next.TTL || err != nil {
 				t.Fatalf("%s: %v, %+v, %v", why, out, g, err)
 			}
@@ -117,10 +117,10 @@ func TestPassOffTheBeatenTrack(t *testing.T) {
 		eventually(t, "the waiter has left", func() bool { return w.queued() == 0 })
 		pass("a waiter gave up")
 		late := request(r.Name)
-		if out, err := s.Release(t.Context(), r.Name, late.Token, 0); out != driver.OutcomeGone || err != nil {
+		if out, err := s.Release(t.Context(), r.Name, late.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 			t.Fatal(out, err)
 		}
-		if out, g, err := s.Pass(t.Context(), r.Token, late); out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
+		if out, g, err := s.Pass(t.Context(), r.Token.Text(), late); out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
 			t.Fatalf("Pass to a token that was released before: %v, %+v, %v", out, g, err)
 		}
 		if st, err := s.Inspect(t.Context(), r.Name); err != nil || len(st.Holds) != 0 {
@@ -139,10 +139,10 @@ func TestPassUnsupported(t *testing.T) {
 		if _, ok := driver.As[driver.Passer](s); ok {
 			t.Errorf("%s: the store does not say that it lacks Pass", what)
 		}
-		if _, _, err := s.Pass(t.Context(), r.Token, request("name")); !errors.Is(err, errors.ErrUnsupported) {
+		if _, _, err := s.Pass(t.Context(), r.Token.Text(), request("name")); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := s.Extend(t.Context(), r.Name, r.Token, 55*time.Second); err != nil {
+		if _, err := s.Extend(t.Context(), r.Name, r.Token.Text(), 55*time.Second); err != nil {
 			t.Errorf("%s, after Pass: %v", what, err)
 		}
 	}

@@ -133,7 +133,7 @@ func (w *leaseWatch) AcquireSlot(ctx context.Context, r driver.Request, n int, o
 	sent := driver.SystemClock().Now()
 	slot, g, err := w.Store.AcquireSlot(ctx, r, n, overtake)
 	if err == nil {
-		w.p.noteLease(r.Token, sent, g)
+		w.p.noteLease(r.Token.Text(), sent, g)
 	}
 	return slot, g, err
 }
@@ -142,7 +142,7 @@ func (w *leaseWatch) Acquire(ctx context.Context, r driver.Request) (driver.Gran
 	sent := driver.SystemClock().Now()
 	g, err := w.Store.Acquire(ctx, r)
 	if _, slot, ok := driver.SplitSlot(r.Name); ok && slot >= 0 && err == nil {
-		w.p.noteLease(r.Token, sent, g)
+		w.p.noteLease(r.Token.Text(), sent, g)
 	}
 	return g, err
 }

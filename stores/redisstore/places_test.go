@@ -267,7 +267,7 @@ func TestSentinel(t *testing.T) {
 		g, err = s.Acquire(t.Context(), request("other job"))
 		return err == nil
 	})
-	if _, err := s.Release(t.Context(), "job", r.Token, 0); err != nil {
+	if _, err := s.Release(t.Context(), "job", r.Token.Text(), 0); err != nil {
 		t.Errorf("Release at the new primary: %v", err)
 	}
 	g = take(t, s, request("job"))

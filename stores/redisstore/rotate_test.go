@@ -49,7 +49,7 @@ func TestPasswordFileRotates(t *testing.T) {
 	write("second\r\n")
 	rotate(t, srv, "second")
 	eventually(t, "renewal with the new password", func() bool {
-		_, err := s.Extend(t.Context(), "job", r.Token, r.TTL)
+		_, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL)
 		return err == nil
 	})
 	free(t, s, r)
@@ -58,19 +58,19 @@ func TestPasswordFileRotates(t *testing.T) {
 	// The server has a new password, but the file still has the old one.
 	rotate(t, srv, "third")
 	eventually(t, "an error about the old password", func() bool {
-		_, err = s.Extend(t.Context(), "other", r.Token, r.TTL)
+		_, err = s.Extend(t.Context(), "other", r.Token.Text(), r.TTL)
 		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "does not accept the user or the password")
 	})
 	write("")
 	eventually(t, "an error about an empty file", func() bool {
-		_, err = s.Extend(t.Context(), "other", r.Token, r.TTL)
+		_, err = s.Extend(t.Context(), "other", r.Token.Text(), r.TTL)
 		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "password-file: there is no password in "+file)
 	})
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "an error about a missing file", func() bool {
-		_, err = s.Extend(t.Context(), "other", r.Token, r.TTL)
+		_, err = s.Extend(t.Context(), "other", r.Token.Text(), r.TTL)
 		return errors.Is(err, driver.ErrUnavailable) && strings.Contains(err.Error(), "password-file: open "+file)
 	})
 	write("third")
@@ -108,7 +108,7 @@ func TestCredentialsAreAskedForEachConnection(t *testing.T) {
 	take(t, s, r)
 	before := calls.Load()
 	for range 10 {
-		if _, err := s.Extend(t.Context(), "job", r.Token, r.TTL); err != nil {
+		if _, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,12 +119,12 @@ func TestCredentialsAreAskedForEachConnection(t *testing.T) {
 	password.Store("second")
 	rotate(t, srv, "second")
 	eventually(t, "the error of Credentials", func() bool {
-		_, err := s.Extend(t.Context(), "job", r.Token, r.TTL)
+		_, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL)
 		return errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain) && strings.Contains(err.Error(), "the vault is sealed")
 	})
 	fail.Store(0)
 	eventually(t, "renewal with the new password", func() bool {
-		_, err := s.Extend(t.Context(), "job", r.Token, r.TTL)
+		_, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL)
 		return err == nil
 	})
 }

@@ -17,7 +17,7 @@ func granted(t *testing.T, srv *server.Server) (*Store, driver.Request, driver.G
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	r := driver.Request{Name: "job", Token: "token", TTL: 50 * time.Second}
+	r := driver.Request{Name: "job", Token: driver.TokenOf("token"), TTL: 50 * time.Second}
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func handedOver(t *testing.T, nodes []*server.Server, from, to *redisstore.Store
 		t.Fatalf("Wait: %+v, %v", a.g, a.err)
 	}
 	n := callsOfAll(t, nodes, "evalsha") - before
-	if _, err := to.Release(t.Context(), name, w.r.Token, 0); err != nil { // on a busy machine, the reservation may be over
+	if _, err := to.Release(t.Context(), name, w.r.Token.Text(), 0); err != nil { // on a busy machine, the reservation may be over
 		t.Fatal(err)
 	}
 	return n

@@ -71,7 +71,7 @@ func TestAdoptedReaderGetsTheLastFence(t *testing.T) {
 	s := opened(t, srv.Addr())
 	r, swap := reading(request("job")), reading(request("job"))
 	take(t, s, r)
-	if err := s.RaiseFence(t.Context(), "job", r.Token, driver.MaxFence-2); err != nil {
+	if err := s.RaiseFence(t.Context(), "job", r.Token.Text(), driver.MaxFence-2); err != nil {
 		t.Fatal(err)
 	}
 	swap.Replaces = r.Token

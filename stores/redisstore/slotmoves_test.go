@@ -33,7 +33,7 @@ func TestHalfOfASlotHasMoved(t *testing.T) {
 		}
 		migrate := func(key string) { askBy(t, c, "MIGRATE", "127.0.0.1", portOf(nodes[1]), key, "0", "5000") }
 		migrate(name)
-		_, err := a.Extend(t.Context(), name, r.Token, r.TTL)
+		_, err := a.Extend(t.Context(), name, r.Token.Text(), r.TTL)
 		wantIs(t, err, driver.ErrUnavailable, "Extend"+query)
 		_, err = b.Acquire(t.Context(), request(name))
 		wantIs(t, err, driver.ErrUnavailable, "Acquire"+query)
@@ -43,7 +43,7 @@ func TestHalfOfASlotHasMoved(t *testing.T) {
 		for _, i := range []int{1, 0, 2} {
 			ask(t, nodes[i], "CLUSTER", "SETSLOT", slot, "NODE", ids[1])
 		}
-		if _, err := a.Extend(t.Context(), name, r.Token, r.TTL); err != nil {
+		if _, err := a.Extend(t.Context(), name, r.Token.Text(), r.TTL); err != nil {
 			t.Errorf("Extend when the slot has moved: %v", err)
 		}
 		free(t, a, r)

@@ -50,7 +50,7 @@ func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request
 		keys = append(keys, permit[0], permit[1])
 	}
 	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().do(ctx, c, keys,
-		[]string{counted(r.Token), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder), digit(overtake)}))
+		[]string{counted(r.Token.Text()), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder), digit(overtake)}))
 	if err != nil {
 		return 0, driver.Grant{}, err
 	}

@@ -51,7 +51,7 @@ func TestSwapBehindOneAddress(t *testing.T) {
 	take(t, s, held)
 	calls := map[string]func() error{
 		"Acquire": func() error { _, err := s.Acquire(t.Context(), request("new")); return err },
-		"Extend":  func() error { _, err := s.Extend(t.Context(), held.Name, held.Token, held.TTL); return err },
+		"Extend":  func() error { _, err := s.Extend(t.Context(), held.Name, held.Token.Text(), held.TTL); return err },
 		"Record": func() error {
 			return s.Record(t.Context(), "runs", []driver.Record{{ID: "r1", Text: "x"}})
 		},
@@ -60,7 +60,7 @@ func TestSwapBehindOneAddress(t *testing.T) {
 		p.swap(t, held.Name)
 		becomes(t, p.replica, "slave")
 		wantIs(t, call(), driver.ErrUnavailable, what+" at the demoted server")
-		if _, err := s.Extend(t.Context(), held.Name, held.Token, held.TTL); err != nil {
+		if _, err := s.Extend(t.Context(), held.Name, held.Token.Text(), held.TTL); err != nil {
 			t.Errorf("the call after a refused %s: %v", what, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestWaiterMovesToTheNewPrimary(t *testing.T) {
 				return err == nil && len(names) == 1
 			})
 			eventually(t, "the release", func() bool { // the first try may reach the demoted server
-				_, err := holder.Release(t.Context(), held.Name, held.Token, 0)
+				_, err := holder.Release(t.Context(), held.Name, held.Token.Text(), 0)
 				return err == nil
 			})
 			w.got()
@@ -167,7 +167,7 @@ func TestReplicaIsDialledForCallsOnly(t *testing.T) {
 	before := received()
 	const calls = 20
 	for range calls {
-		_, err := s.Extend(t.Context(), held.Name, held.Token, held.TTL)
+		_, err := s.Extend(t.Context(), held.Name, held.Token.Text(), held.TTL)
 		wantIs(t, err, driver.ErrUnavailable, "Extend at a replica")
 		_, err = s.Acquire(t.Context(), request("new"))
 		wantIs(t, err, driver.ErrUnavailable, "Acquire at a replica")

@@ -89,7 +89,7 @@ func TestLooker(t *testing.T) {
 	}
 	unused(t, askBy(t, admin, "INFO", "commandstats"), rights)
 	for _, s := range stores {
-		if _, err := s.Release(t.Context(), r.Name, r.Token, 0); err == nil {
+		if _, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0); err == nil {
 			t.Error("a user that may only look ends a hold")
 		}
 		if _, err := s.Acquire(t.Context(), request("other")); err == nil {

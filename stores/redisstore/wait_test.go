@@ -288,7 +288,7 @@ func TestLooksWhenItHearsAgain(t *testing.T) {
 	last := waits(t, opened(t, p.Addr()), "job")
 	c := rawClient(t, single(srv.Addr()))
 	seen := func() string {
-		return askBy(t, c, "HGET", companion(t, c, "h", "job"), "w"+last.r.Token)
+		return askBy(t, c, "HGET", companion(t, c, "h", "job"), "w"+last.r.Token.Text())
 	}
 	pause(t.Context(), time.Second) // the last waiter has looked once more
 	before, began := seen(), time.Now()
@@ -437,7 +437,7 @@ func TestCancelledWaits(t *testing.T) {
 			t.Fatal(a.err)
 		}
 		if a.err == nil {
-			if _, err := other.Release(t.Context(), "job", w.r.Token, 0); err != nil {
+			if _, err := other.Release(t.Context(), "job", w.r.Token.Text(), 0); err != nil {
 				t.Fatal(err)
 			}
 		}

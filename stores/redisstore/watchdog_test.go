@@ -78,7 +78,7 @@ func TestNoNeedlessPing(t *testing.T) {
 	r := request("job")
 	take(t, s, r)
 	extend := func() {
-		if _, err := s.Extend(t.Context(), r.Name, r.Token, r.TTL); err != nil {
+		if _, err := s.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(2 * time.Second) // until the connection is idle

@@ -316,7 +316,7 @@ func TestTokenNeedsHTTPS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer store.Close()
-		_, err = store.Acquire(t.Context(), driver.Request{Name: "job", Token: "t", TTL: 30 * time.Second})
+		_, err = store.Acquire(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf("t"), TTL: 30 * time.Second})
 		if bearer != sent || !sent && !strings.Contains(err.Error(), "https only") {
 			t.Errorf("%s: sent is %v: %v", endpoint, bearer, err)
 		}

@@ -53,7 +53,7 @@ func TestPortal(t *testing.T) {
 				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
 					t.Errorf("Acquire: %v", err)
 				}
-				if _, err := store.Extend(t.Context(), r.Name, r.Token, time.Minute); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrLost) {
+				if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrLost) {
 					t.Errorf("Extend: %v", err)
 				}
 				if _, err := store.Inspect(t.Context(), r.Name); !errors.Is(err, driver.ErrUnavailable) {

@@ -25,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	of := storekit.IDOf(r.Name, r.Token)
+	of := storekit.IDOf(r.Name, r.Token.Text())
 	end, err := s.beginCall(ctx, of)
 	if err != nil {
 		return driver.Grant{}, err
@@ -48,7 +48,7 @@ func (s *Store) check(r *driver.Request) (key int32, err error) {
 		return 0, err
 	case r.Shared:
 		return 0, fmt.Errorf("shared holds: a semaphore has none: %w", errors.ErrUnsupported)
-	case r.Replaces != "":
+	case r.Replaces.Text() != "":
 		return 0, fmt.Errorf("hand-over: a hold on a semaphore belongs to its process: %w", errors.ErrUnsupported)
 	}
 	return s.keyOf(r.Name)

@@ -66,14 +66,14 @@ func patience(t testing.TB) context.Context {
 }
 
 func request(name, token string) driver.Request {
-	return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: token}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute, Holder: driver.Holder{Host: "here", PID: 7, Label: token}}
 }
 
 // take acquires a name that must be free.
 func take(t testing.TB, s *Store, r driver.Request) {
 	t.Helper()
 	if _, err := s.Acquire(patience(t), r); err != nil {
-		t.Fatalf("Acquire %q for %q: %v", r.Name, r.Token, err)
+		t.Fatalf("Acquire %q for %q: %v", r.Name, r.Token.Text(), err)
 	}
 }
 
@@ -83,7 +83,7 @@ func refused(t testing.TB, s *Store, r driver.Request) *driver.HeldError {
 	_, err := s.Acquire(patience(t), r)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
-		t.Fatalf("Acquire %q for %q: %v, want a HeldError", r.Name, r.Token, err)
+		t.Fatalf("Acquire %q for %q: %v, want a HeldError", r.Name, r.Token.Text(), err)
 	}
 	return held
 }
@@ -218,7 +218,7 @@ func serve() {
 		case "wait":
 			_, err = s.Wait(ctx, r, true)
 		case "release":
-			_, err = s.Release(ctx, r.Name, r.Token, 0)
+			_, err = s.Release(ctx, r.Name, r.Token.Text(), 0)
 		case "storm":
 			name, file, _ := strings.Cut(string(name), "\n")
 			err = storm(s, name, file)
@@ -242,7 +242,7 @@ func mill(s *Store, names []string) {
 			_, err = s.Wait(ctx, r, true)
 		}
 		if err == nil {
-			s.Release(context.Background(), r.Name, r.Token, 0) // the loop goes on even after an error
+			s.Release(context.Background(), r.Name, r.Token.Text(), 0) // the loop goes on even after an error
 		}
 		cancel()
 	}
@@ -265,7 +265,7 @@ func storm(s *Store, name, file string) error {
 		if err := errors.Join(f.Close(), os.Remove(file)); err != nil {
 			return err
 		}
-		if o, err := s.Release(ctx, name, r.Token, 0); o != driver.OutcomeReleased {
+		if o, err := s.Release(ctx, name, r.Token.Text(), 0); o != driver.OutcomeReleased {
 			return fmt.Errorf("release: %v, %w", o, err)
 		}
 	}

@@ -149,7 +149,7 @@ func TestCancelledWaitsLeaveNoSemaphore(t *testing.T) {
 				r := request(name, fmt.Sprint(i, " ", j))
 				ctx, cancel := context.WithTimeout(context.Background(), rand.N(300*time.Microsecond))
 				if _, err := s.Wait(ctx, r, true); err == nil {
-					s.Release(context.Background(), name, r.Token, 0)
+					s.Release(context.Background(), name, r.Token.Text(), 0)
 				}
 				cancel()
 			}

@@ -33,7 +33,7 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 		return driver.Grant{}, err
 	}
 	defer end()
-	of := storekit.IDOf(r.Name, r.Token)
+	of := storekit.IDOf(r.Name, r.Token.Text())
 	if h := s.find(of); h != nil && s.live(h) {
 		return driver.Grant{}, nil // the token has the lock already
 	}

@@ -36,7 +36,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	defer done()
 	st, res, now, err := s.changeRow(ctx, r.Name, func(st *state, now decide.Time) result {
 		before := st.Fence
-		h := st.Live(r.Token, at(now))
+		h := st.Live(r.Token.Text(), at(now))
 		demotes := h != nil && !h.Shared && r.Shared
 		h, write, err := st.convert(&r, now)
 		return result{hold: h, write: write, grant: demotes || st.Fence != before, err: err}
@@ -70,7 +70,7 @@ func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (dr
 // the present hold. The request must be exclusive and without Replaces, and must have a different
 // token.
 func checkNext(token string, next *driver.Request) error {
-	if next.Shared || next.Replaces != "" || next.Token == token {
+	if next.Shared || next.Replaces.Text() != "" || next.Token.Text() == token {
 		return fmt.Errorf("%w: request: only an exclusive hold of its own can follow", driver.ErrInvalid)
 	}
 	return nil
@@ -81,7 +81,7 @@ func checkNext(token string, next *driver.Request) error {
 func (s *Store) passByState(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	out, leaveOut := driver.OutcomeGone, false
 	pass := func(st *state, now decide.Time) result {
-		if h := st.Live(next.Token, at(now)); h != nil && !h.Reserved {
+		if h := st.Live(next.Token.Text(), at(now)); h != nil && !h.Reserved {
 			out = driver.OutcomeReleased
 			h, err := st.acquire(&next, now)
 			return result{hold: h, write: true, err: err}

@@ -31,7 +31,7 @@ const (
 func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
 	for i := range holds {
 		h := &holds[i]
-		if err := driver.CheckExtend(h.Name, h.Token, h.TTL, &s.promises); err != nil {
+		if err := driver.CheckExtend(h.Name, h.Token.Text(), h.TTL, &s.promises); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +94,7 @@ func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, index
 		all.Go(func() {
 			defer func() { <-slots }()
 			h := &holds[at]
-			out[at].Grant, out[at].Err = s.extendOne(ctx, h.Name, h.Token, h.TTL)
+			out[at].Grant, out[at].Err = s.extendOne(ctx, h.Name, h.Token.Text(), h.TTL)
 		})
 	}
 	all.Wait()
@@ -140,7 +140,7 @@ func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left
 	}
 	list := make([]jsonHold, len(holds))
 	for i, h := range holds {
-		list[i] = jsonHold{hex.EncodeToString([]byte(h.Name)), hex.EncodeToString([]byte(h.Token)), h.TTL.Microseconds()}
+		list[i] = jsonHold{hex.EncodeToString([]byte(h.Name)), hex.EncodeToString([]byte(h.Token.Text())), h.TTL.Microseconds()}
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
@@ -165,7 +165,7 @@ type leases map[holdKey]time.Duration
 
 type holdKey struct{ name, token string }
 
-func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token} }
+func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token.Text()} }
 
 // allOf returns the new leases of the holds after a statement has extended all of them. Each lease
 // lasts for the TTL of its hold. If a hold is in the list twice, with two TTLs, allOf returns the
@@ -212,7 +212,7 @@ func (t *table) listOfRows(holds []driver.Extension) (text string, args []any) {
 		n *= 2
 	}
 	for _, h := range holds {
-		args = append(args, []byte(h.Name), []byte(h.Token), h.TTL.Microseconds())
+		args = append(args, []byte(h.Name), []byte(h.Token.Text()), h.TTL.Microseconds())
 	}
 	for range n - len(holds) {
 		args = append(args, []byte{}, []byte{}, 0)

@@ -25,7 +25,7 @@ func (t *table) takeFree(ctx context.Context, r *driver.Request) (g driver.Grant
 	if text == "" && t.mariaDB.Load() {
 		text = t.sql.acquireBoth
 	}
-	if text == "" || r.Shared || r.Replaces != "" {
+	if text == "" || r.Shared || r.Replaces.Text() != "" {
 		return g, false, nil
 	}
 	return t.grantRow(ctx, text, "", r)
@@ -47,7 +47,7 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 	if err != nil {
 		return g, false, err
 	}
-	args := []any{int64(r.FenceAbove + 1), []byte(r.Token), r.TTL.Microseconds(), string(holder)}
+	args := []any{int64(r.FenceAbove + 1), []byte(r.Token.Text()), r.TTL.Microseconds(), string(holder)}
 	if t.sql.acquire == "" {
 		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(fromToken), []byte(r.Name)))
 	} else {
@@ -90,7 +90,7 @@ func (t *table) claimHold(ctx context.Context, r *driver.Request) (g driver.Gran
 	if err != nil {
 		return g, false, err
 	}
-	err = t.queryRow(ctx, t.sql.claim, r.TTL.Microseconds(), string(holder), []byte(r.Name), []byte(r.Token)).Scan(&g.Fence)
+	err = t.queryRow(ctx, t.sql.claim, r.TTL.Microseconds(), string(holder), []byte(r.Name), []byte(r.Token.Text())).Scan(&g.Fence)
 	return granted(ctx, r, g.Fence, err)
 }
 

@@ -44,7 +44,7 @@ type place struct {
 
 // newPlace makes a place for r. push is the channel on which the database wakes the waiter, or "".
 func newPlace(r *driver.Request, push string, until decide.Time) place {
-	return place{opaque(r.Token), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
+	return place{opaque(r.Token.Text()), r.Shared, r.FenceAbove, push != "", push, until, r.Holder}
 }
 
 // A reservation is a message to a waiter. It says that the name is now reserved for that waiter,

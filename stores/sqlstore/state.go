@@ -107,8 +107,8 @@ func (s *state) mayOvertake(position int, now decide.Time) bool {
 
 // acquire tries once to grant r. The caller must have trimmed the state.
 func (s *state) acquire(r *driver.Request, now decide.Time) (*decide.Hold, error) {
-	ahead := s.aheadOf(opaque(r.Token))
-	newcomer := r.Replaces == "" && s.Live(r.Token, at(now)) == nil
+	ahead := s.aheadOf(opaque(r.Token.Text()))
+	newcomer := r.Replaces.Text() == "" && s.Live(r.Token.Text(), at(now)) == nil
 	h, err := s.AcquireInTurn(r, s.isTurn(ahead, now), at(now))
 	if err != nil {
 		return nil, s.countWaiters(err)
@@ -117,7 +117,7 @@ func (s *state) acquire(r *driver.Request, now decide.Time) (*decide.Hold, error
 		if !s.readsNow(ahead) {
 			s.queue = s.queue[ahead:] // the waiters that missed their turn lose their places
 		}
-		s.leaveQueue(opaque(r.Token))
+		s.leaveQueue(opaque(r.Token.Text()))
 	}
 	return h, nil
 }
@@ -163,7 +163,7 @@ func (s *state) handOver(now decide.Time) (reserved []reservation) {
 		if !p.Push {
 			break
 		}
-		r := driver.Request{Token: string(p.Token), Shared: p.Shared, FenceAbove: p.Above, Holder: p.Holder}
+		r := driver.Request{Token: driver.TokenOf(string(p.Token)), Shared: p.Shared, FenceAbove: p.Above, Holder: p.Holder}
 		h, err := s.Reserve(&r, at(now))
 		if err != nil {
 			break // the fences are used up: the waiter gets this error when it tries to take the name itself
@@ -208,7 +208,7 @@ func (s *state) wakeForCoolDown(oldCool, now decide.Time) (toLook []reservation)
 // join gives r a place in the queue, or renews the place that it has.
 func (s *state) join(r *driver.Request, push string, now decide.Time) {
 	p := newPlace(r, push, now.Add(placeFor))
-	if i := s.aheadOf(opaque(r.Token)); i < len(s.queue) {
+	if i := s.aheadOf(opaque(r.Token.Text())); i < len(s.queue) {
 		s.queue[i] = p
 		return
 	}

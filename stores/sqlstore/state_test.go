@@ -23,7 +23,7 @@ func newScript(t *testing.T) *script { return &script{t, &state{}, 1_800_000_000
 func (s *script) passTime(d time.Duration) *script { s.now = s.now.Add(d); return s }
 
 func asks(token string) *driver.Request {
-	return &driver.Request{Name: "name", Token: token, TTL: 10 * time.Second, Shared: strings.HasPrefix(token, "r")}
+	return &driver.Request{Name: "name", Token: driver.TokenOf(token), TTL: 10 * time.Second, Shared: strings.HasPrefix(token, "r")}
 }
 
 // acquire makes one try and checks that it returns the error wantErr.

@@ -83,7 +83,7 @@ const silence = 30 * time.Second
 func (w *waitCall) run(ctx context.Context) (driver.Grant, error) {
 	token := opaque("")
 	if w.reserve {
-		token = opaque(w.r.Token)
+		token = opaque(w.r.Token.Text())
 		defer w.s.wantNotifications()()
 	}
 	one, remove := w.s.local.add(w.r.Name, token)
@@ -165,12 +165,12 @@ func (w *waitCall) lookOnce(ctx context.Context) (g driver.Grant, finished bool,
 	if w.reserve && (time.Now().After(w.renew) || w.push != w.s.local.pushChannel()) {
 		return w.joinQueue(ctx, read)
 	}
-	free := !st.Excludes(w.r.Token, w.r.Shared, at(now))
+	free := !st.Excludes(w.r.Token.Text(), w.r.Shared, at(now))
 	if !w.reserve {
 		return g, free, headPause, nil
 	}
-	ahead := st.aheadOf(opaque(w.r.Token))
-	if st.Live(w.r.Token, at(now)) == nil && ahead < len(st.queue) && !(free && st.isTurn(ahead, now)) {
+	ahead := st.aheadOf(opaque(w.r.Token.Text()))
+	if st.Live(w.r.Token.Text(), at(now)) == nil && ahead < len(st.queue) && !(free && st.isTurn(ahead, now)) {
 		return g, false, w.pauseAt(st, ahead, now), nil
 	}
 	return w.joinQueue(ctx, read) // either it is this waiter's turn, or its place is gone
@@ -183,16 +183,16 @@ func (w *waitCall) joinQueue(ctx context.Context, known *loadedState) (g driver.
 	var gone bool
 	push := w.s.local.pushChannel()
 	sent := w.s.clock.Now()
-	token := opaque(w.r.Token)
+	token := opaque(w.r.Token.Text())
 	st, res, now, err := w.s.changeRowFrom(ctx, w.r.Name, known, func(st *state, now decide.Time) result {
-		if h := st.Live(w.r.Token, at(now)); h != nil {
+		if h := st.Live(w.r.Token.Text(), at(now)); h != nil {
 			return result{hold: h}
 		}
 		ahead := st.aheadOf(token)
 		if gone = w.joined && ahead == len(st.queue); gone {
 			return result{} // the place has lapsed, or a reservation for this waiter has lapsed
 		}
-		if !st.Excludes(w.r.Token, w.r.Shared, at(now)) && st.isTurn(ahead, now) {
+		if !st.Excludes(w.r.Token.Text(), w.r.Shared, at(now)) && st.isTurn(ahead, now) {
 			before := st.Fence
 			h, err := st.acquire(w.r, now)
 			return result{hold: h, write: err == nil, grant: st.Fence != before, err: err}
@@ -301,7 +301,7 @@ func (w *waitCall) leaveQueue(ctx context.Context) {
 	defer cancel()
 	for try := 0; ; try++ {
 		_, _, _, err := w.s.changeRow(ctx, w.r.Name, func(st *state, now decide.Time) result {
-			st.release(w.r.Token, 0, now)
+			st.release(w.r.Token.Text(), 0, now)
 			return result{write: true}
 		})
 		if err == nil || !dbms.Pause(ctx, try) {

@@ -63,9 +63,9 @@ func (w *walk) step(what, with byte) {
 	}
 	switch what % 10 {
 	case 0, 1:
-		w.acquire(driver.Request{Token: w.token(), Shared: with%2 == 0, FenceAbove: w.fenceAbove(with)})
+		w.acquire(driver.Request{Token: driver.TokenOf(w.token()), Shared: with%2 == 0, FenceAbove: w.fenceAbove(with)})
 	case 2:
-		w.acquire(driver.Request{Token: w.token(), Replaces: token})
+		w.acquire(driver.Request{Token: driver.TokenOf(w.token()), Replaces: driver.TokenOf(token)})
 	case 3:
 		w.take()
 	case 4, 5:
@@ -102,7 +102,7 @@ const walkTTL = 3 * time.Second
 
 func (w *walk) acquire(r driver.Request) {
 	r.Name, r.TTL = "name", walkTTL
-	w.note("acquire %s (shared %v, replaces %q)", r.Token, r.Shared, r.Replaces)
+	w.note("acquire %s (shared %v, replaces %q)", r.Token.Text(), r.Shared, r.Replaces.Text())
 	g, err := w.ref.Acquire(context.Background(), r)
 	h, mine := w.st.acquire(&r, w.now)
 	w.sameError(mine, err)
@@ -118,7 +118,7 @@ func (w *walk) take() {
 	}
 	token := w.token()
 	w.note("take %s", token)
-	g, err := w.ref.Acquire(context.Background(), driver.Request{Name: "name", Token: token, TTL: walkTTL})
+	g, err := w.ref.Acquire(context.Background(), driver.Request{Name: "name", Token: driver.TokenOf(token), TTL: walkTTL})
 	w.sameError(nil, err)
 	w.st.Fence = max(w.st.Fence+1, uint64(w.now))
 	w.st.Holds = append(w.st.Holds, decide.Hold{Token: token, Fence: w.st.Fence, Since: w.now, Until: w.now.Add(walkTTL)})
@@ -166,7 +166,7 @@ func (w *walk) convert(token string, shared bool) {
 		return
 	}
 	w.note("convert %s to shared %v", token, shared)
-	r := driver.Request{Name: "name", Token: token, TTL: walkTTL, Shared: shared}
+	r := driver.Request{Name: "name", Token: driver.TokenOf(token), TTL: walkTTL, Shared: shared}
 	g, err := w.ref.Convert(context.Background(), r)
 	h, _, mine := w.st.convert(&r, w.now)
 	w.sameError(mine, err)

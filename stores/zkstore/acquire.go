@@ -27,14 +27,14 @@ func (s *Store) check(r *driver.Request) error {
 	if r.Shared && s.cfg.symfony {
 		return fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)
 	}
-	if r.Replaces != "" {
+	if r.Replaces.Text() != "" {
 		return fmt.Errorf("%w: a hold that ends with its session cannot be handed to another process", errors.ErrUnsupported)
 	}
 	return nil
 }
 
 func (s *Store) acquire(ctx context.Context, r *driver.Request) (driver.Grant, error) {
-	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	h, err := s.holds.enter(ctx, r.Name, r.Token.Text())
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -57,7 +57,7 @@ func TestCallersOfOneProcess(t *testing.T) {
 	s := openLong(t, Config{Servers: []string{srv.Addr()}, Dial: sent.dial})
 	s.cfg.ownFor, s.cfg.reserveFor = time.Minute, time.Minute // so that a slow machine does not matter
 	request := func(name, token string) driver.Request {
-		return driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "host.example"}}
+		return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute, Holder: driver.Holder{Host: "host.example"}}
 	}
 	t.Run("a hand-over", func(t *testing.T) { handOversInside(t, s, sent, request) })
 	t.Run("a queue that was read too early", func(t *testing.T) {

@@ -48,7 +48,7 @@ func otherPrograms(t *testing.T, srv *server.Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Release(t.Context(), name, early.Token, 0); err != nil {
+		if _, err := s.Release(t.Context(), name, early.Token.Text(), 0); err != nil {
 			t.Fatal(err)
 		}
 		for _, shared := range []bool{false, true} {

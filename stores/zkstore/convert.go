@@ -20,7 +20,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, fmt.Errorf("%w: Symfony's layout has no shared locks", errors.ErrUnsupported)
 	}
 	return runOp(ctx, s, func() (driver.Grant, error) {
-		h, err := s.holds.enterHeld(ctx, r.Name, r.Token)
+		h, err := s.holds.enterHeld(ctx, r.Name, r.Token.Text())
 		if err != nil {
 			return driver.Grant{}, err
 		}

@@ -148,7 +148,7 @@ func leaderEnds(t *testing.T, servers []*server.Server, name string, end func())
 	waitUntil(t, "an answer after the change of the leader", func() bool {
 		writes++
 		_, noLeader := a.Acquire(t.Context(), request(fmt.Sprint(name, " ", writes)))
-		_, err := a.Extend(t.Context(), name, r.Token, 0)
+		_, err := a.Extend(t.Context(), name, r.Token.Text(), 0)
 		if errors.Is(err, driver.ErrLost) {
 			t.Errorf("the hold is lost: %v", context.Cause(g.Bound))
 			for i, s := range servers {
@@ -162,7 +162,7 @@ func leaderEnds(t *testing.T, servers []*server.Server, name string, end func())
 	if g.Bound.Err() != nil {
 		t.Fatalf("the hold ended: %v", context.Cause(g.Bound))
 	}
-	waitUntil(t, "a release", func() bool { _, err := a.Release(t.Context(), name, r.Token, 0); return err == nil })
+	waitUntil(t, "a release", func() bool { _, err := a.Release(t.Context(), name, r.Token.Text(), 0); return err == nil })
 	select {
 	case w := <-waited:
 		if w.err != nil || w.g.Fence <= g.Fence {

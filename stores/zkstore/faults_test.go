@@ -89,7 +89,7 @@ func (h *clocked) lostFirst(t *testing.T, other driver.Store, name string) {
 			return
 		}
 	}
-	_, err := h.s.Extend(t.Context(), name, h.r.Token, 0)
+	_, err := h.s.Extend(t.Context(), name, h.r.Token.Text(), 0)
 	if bound := context.Cause(h.g.Bound); !errors.Is(err, driver.ErrLost) || !errors.Is(bound, driver.ErrLost) {
 		t.Errorf("the next holder has %s; the one before says %v, and its Bound %v", name, err, bound)
 	}
@@ -192,7 +192,7 @@ func surely(t testing.TB, s *zkstore.Store, r driver.Request) (g driver.Grant) {
 func surelyRelease(t testing.TB, s *zkstore.Store, r driver.Request) {
 	t.Helper()
 	whileUncertain(t, "Release", func() error {
-		out, err := s.Release(t.Context(), r.Name, r.Token, 0)
+		out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 		if err == nil && out != driver.OutcomeReleased && out != driver.OutcomeGone {
 			t.Errorf("Release: %v", out)
 		}
@@ -258,7 +258,7 @@ func waitAndCancel(t testing.TB, s *zkstore.Store, name string) {
 func raiseAndBreak(t testing.TB, s *zkstore.Store, name string) {
 	r := request(name)
 	g := surely(t, s, r)
-	whileUncertain(t, "RaiseFence", func() error { return s.RaiseFence(t.Context(), name, r.Token, g.Fence+1000) })
+	whileUncertain(t, "RaiseFence", func() error { return s.RaiseFence(t.Context(), name, r.Token.Text(), g.Fence+1000) })
 	var st driver.State
 	whileUncertain(t, "Inspect", func() (err error) { st, err = s.Inspect(t.Context(), name); return err })
 	if st.Fence != g.Fence+1000 {

@@ -214,7 +214,7 @@ func holderChanges(t *testing.T, srv *server.Server) {
 				takeAgain(t, s, r, isNew)
 				w, behind := waits(t, srv, r.Name, readsOfNext), waits(t, srv, r.Name, readsOfLater)
 				least := change(t, s, r, w)
-				s.Release(t.Context(), r.Name, r.Token, 0)
+				s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 				g := w.granted(t)
 				if g.Fence <= least {
 					t.Errorf("after fence %d comes %d", least, g.Fence)
@@ -242,7 +242,7 @@ func takeAgain(t testing.TB, s driver.Store, r driver.Request, isNew bool) {
 func raised(t *testing.T, s *zkstore.Store, r driver.Request) uint64 {
 	st, err := s.Inspect(t.Context(), r.Name)
 	if err == nil {
-		err = s.RaiseFence(t.Context(), r.Name, r.Token, st.Fence+1000)
+		err = s.RaiseFence(t.Context(), r.Name, r.Token.Text(), st.Fence+1000)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func mustOpenAt(t testing.TB, c zkstore.Config, opts ...zkstore.Option) *zkstore
 }
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute}
+	return driver.Request{Name: name, Token: driver.TokenOf(rand.Text()), TTL: time.Minute}
 }
 
 func reader(name string) driver.Request {
@@ -78,7 +78,7 @@ func release(t testing.TB, s driver.Store, r driver.Request) {
 	var out driver.Outcome
 	uncertain := false // whether an earlier try may have released it
 	whileUncertain(t, "Release of "+r.Name, func() (err error) {
-		out, err = s.Release(t.Context(), r.Name, r.Token, 0)
+		out, err = s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 		uncertain = uncertain || errors.Is(err, driver.ErrUncertain)
 		return err
 	})

@@ -23,12 +23,12 @@ func TestServersAwayForLongerThanASession(t *testing.T) {
 	srv.Kill()
 	<-g.Bound.Done()
 	srv.Restart(true)
-	if _, err := a.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
+	if _, err := a.Extend(t.Context(), "job", r.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("the holder of the old session: %v, want ErrLost", err)
 	}
 	var next driver.Grant
 	waitUntil(t, "the next grant", func() (ok bool) {
-		if _, err := a.Extend(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrLost) {
+		if _, err := a.Extend(t.Context(), "job", r.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("SAFETY: the holder of the old session: %v, want ErrLost", err)
 		}
 		var err error

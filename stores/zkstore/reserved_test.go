@@ -25,7 +25,7 @@ func TestReservationEndsWithItsSession(t *testing.T) {
 	t.Parallel()
 	c := Config{Servers: []string{server.ZooKeeper(t, server.ZooKeeperOptions{}).Addr()}}
 	s := openLong(t, c)
-	r := driver.Request{Name: "job", Token: "waiter", TTL: 10 * time.Second}
+	r := driver.Request{Name: "job", Token: driver.TokenOf("waiter"), TTL: 10 * time.Second}
 	reserved, err := s.Wait(t.Context(), r, true)
 	if err != nil || reserved.TTL == 0 {
 		t.Fatalf("Wait for a free name: %+v, %v", reserved, err)

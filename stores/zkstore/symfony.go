@@ -49,7 +49,7 @@ func symfonyTakes(name string) bool {
 func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 	h.dir = s.cfg.symfonyNode(r.Name)
 	for tries := 1; ; tries++ {
-		_, err := ss.conn.Create(h.dir, []byte(r.Token), zk.FlagEphemeral, s.cfg.acl())
+		_, err := ss.conn.Create(h.dir, []byte(r.Token.Text()), zk.FlagEphemeral, s.cfg.acl())
 		switch {
 		case err == nil:
 			return s.holds.recordHold(ss, h, held, node{}, 0)
@@ -75,7 +75,7 @@ func (s *Store) trySymfony(ss *session, h *hold, r *driver.Request) error {
 			return err
 		case !isLock(token, stat):
 			return notOurs(h.dir)
-		case token == r.Token && stat.EphemeralOwner == ss.conn.SessionID(): // an earlier try, whose reply was lost
+		case token == r.Token.Text() && stat.EphemeralOwner == ss.conn.SessionID(): // an earlier try, whose reply was lost
 			return s.holds.recordHold(ss, h, held, node{}, 0)
 		}
 		return &driver.HeldError{Waiters: -1, Holds: []driver.Hold{symfonyHold(stat)}}

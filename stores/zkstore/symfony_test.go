@@ -44,7 +44,7 @@ func symfonysNodes(t *testing.T, srv *server.Server) {
 		r := request(name)
 		take(t, s, r)
 		data, stat, err := conn.Get(path)
-		if err != nil || string(data) != r.Token || stat.EphemeralOwner == 0 {
+		if err != nil || string(data) != r.Token.Text() || stat.EphemeralOwner == 0 {
 			t.Errorf("%q: the node %s has %q and owner %d, %v", name, path, data, stat.EphemeralOwner, err)
 			continue
 		}
@@ -70,13 +70,13 @@ func symfonysNextHolder(t *testing.T, srv *server.Server) {
 	if _, err := conn.Create("/symfonysNextHolder", []byte("php"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Extend(t.Context(), "symfonysNextHolder", r.Token, 0); !errors.Is(err, driver.ErrLost) {
+	if _, err := s.Extend(t.Context(), "symfonysNextHolder", r.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Extend: %v", err)
 	}
 	if g.Bound.Err() == nil {
 		t.Error("the hold has not ended")
 	}
-	if out, err := s.Release(t.Context(), "symfonysNextHolder", r.Token, 0); out != driver.OutcomeGone || err != nil {
+	if out, err := s.Release(t.Context(), "symfonysNextHolder", r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release: %v, %v", out, err)
 	}
 	if data, _, err := conn.Get("/symfonysNextHolder"); string(data) != "php" {

@@ -105,7 +105,7 @@ func (s *Store) orTryAgain(ctx context.Context, ss *session, err error) error {
 // lock for the token of the waiter's request.
 func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r *driver.Request) (driver.Grant, error) {
 	dir, n := p.dir, p.node
-	h, err := s.holds.enter(ctx, r.Name, r.Token)
+	h, err := s.holds.enter(ctx, r.Name, r.Token.Text())
 	if err != nil {
 		ss.deleteLater(dir, n)
 		return driver.Grant{}, err
@@ -125,7 +125,7 @@ func (s *Store) reserve(ctx context.Context, ss *session, p *place, q *queue, r 
 		ss.deleteLater(dir, n)
 		return driver.Grant{}, s.orTryAgain(ctx, ss, err)
 	}
-	name, token := r.Name, r.Token
+	name, token := r.Name, r.Token.Text()
 	h.timer = time.AfterFunc(s.cfg.reserveFor, func() {
 		s.later(name, token, func(h *hold) {
 			if h.state == reserved { // nobody has claimed it in time
@@ -144,7 +144,7 @@ func (s *Store) firstInTheWay(ss *session, r *driver.Request) (string, bool, err
 	if err != nil {
 		return "", false, err
 	}
-	own := s.nodeOf(r.Name, r.Token)
+	own := s.nodeOf(r.Name, r.Token.Text())
 	for _, n := range q.nodes {
 		if n.guid != own && n.kind != intent && (!r.Shared || !n.kind.shared()) {
 			return join(dir, n.String()), true, nil

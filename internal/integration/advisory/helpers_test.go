@@ -22,7 +22,7 @@ func noError(t testing.TB, err error) {
 }
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: rand.Text(), TTL: time.Minute, Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "report.sh"}}
+	return driver.Request{Name: name, Token: driver.TokenOf(rand.Text()), TTL: time.Minute, Holder: driver.Holder{Host: "web-3", PID: 4121, Label: "report.sh"}}
 }
 
 func reader(name string) driver.Request {
@@ -54,7 +54,7 @@ func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
 
 func release(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
+	if out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
 	}
 }

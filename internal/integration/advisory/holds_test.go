@@ -26,13 +26,13 @@ func TestSessionKilled(t *testing.T) {
 		run(t, db, fmt.Sprintf(sys.kill, session))
 		ends(t, g.Bound)
 		ends(t, bound) // all holds of a connection end with it
-		if _, err := a.Extend(t.Context(), job, r.Token, 0); !errors.Is(err, driver.ErrLost) {
+		if _, err := a.Extend(t.Context(), job, r.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Extend: %v", err)
 		}
 		if _, later := eventually(t, b, job); later.Fence <= g.Fence {
 			t.Errorf("SAFETY: the fence was %d, and is %d after the kill", g.Fence, later.Fence)
 		}
-		if out, err := a.Release(t.Context(), job, r.Token, 0); out != driver.OutcomeGone || err != nil {
+		if out, err := a.Release(t.Context(), job, r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 			t.Errorf("Release: %v, %v", out, err)
 		}
 	}, postgres, mariadb, pool)

@@ -35,10 +35,10 @@ func TestBackupKeepsTheTables(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}
-	if _, err := named.Extend(t.Context(), "held", ofNamed.Token, ofNamed.TTL); err != nil {
+	if _, err := named.Extend(t.Context(), "held", ofNamed.Token.Text(), ofNamed.TTL); err != nil {
 		t.Errorf("a named lock is not confirmed: %v", err)
 	}
-	if _, err := leases.Extend(short(), "held", ofLeases.Token, ofLeases.TTL); err == nil || errors.Is(err, driver.ErrLost) {
+	if _, err := leases.Extend(short(), "held", ofLeases.Token.Text(), ofLeases.TTL); err == nil || errors.Is(err, driver.ErrLost) {
 		t.Errorf("a lease is renewed: %v", err)
 	}
 	given := request("new") // the caller gives it up
@@ -52,14 +52,14 @@ func TestBackupKeepsTheTables(t *testing.T) {
 	noError(t, err)
 	for what, s := range map[string]driver.Store{"named": named, "lease": leases} {
 		until(t, "an answer to Release", func() bool {
-			_, err := s.Release(t.Context(), "new", given.Token, 0)
+			_, err := s.Release(t.Context(), "new", given.Token.Text(), 0)
 			return err == nil
 		})
 		if _, g := eventually(t, s, "new"); g.Fence == 0 {
 			t.Errorf("%s: a grant without a fence", what)
 		}
 	}
-	if _, err := leases.Extend(t.Context(), "held", ofLeases.Token, ofLeases.TTL); err != nil {
+	if _, err := leases.Extend(t.Context(), "held", ofLeases.Token.Text(), ofLeases.TTL); err != nil {
 		t.Errorf("the lease after the backup: %v", err)
 	}
 }

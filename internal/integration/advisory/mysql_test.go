@@ -39,7 +39,7 @@ func TestSessionReset(t *testing.T) {
 			statement = "DO RELEASE_LOCK(SHA2('" + r.Name + "', 256))"
 		}
 		reset.Store(&statement)
-		if _, err := s.Extend(t.Context(), r.Name, r.Token, 0); !errors.Is(err, driver.ErrLost) {
+		if _, err := s.Extend(t.Context(), r.Name, r.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Extend after %s: %v", statement, err)
 		}
 		ends(t, g.Bound)

@@ -45,7 +45,7 @@ func TestReleaseInAStuckSession(t *testing.T) {
 	pid := ask[int](t, postgres.db(t, srv.URL()), "SELECT pid FROM "+advisoryLocks)
 	server.StopProcess(t, pid)
 	for range 2 {
-		if out, err := a.Release(t.Context(), "job", r.Token, 0); !errors.Is(err, driver.ErrUncertain) {
+		if out, err := a.Release(t.Context(), "job", r.Token.Text(), 0); !errors.Is(err, driver.ErrUncertain) {
 			t.Errorf("Release while the session has the lock: %v, %v", out, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestReleaseInAStuckSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "the session is gone", func() bool {
-		_, err := a.Release(t.Context(), "job", r.Token, 0)
+		_, err := a.Release(t.Context(), "job", r.Token.Text(), 0)
 		return err == nil
 	})
 	take(t, b, request("job"))
@@ -107,7 +107,7 @@ func TestPromotionAtTheTimeOut(t *testing.T) {
 		go func() {
 			defer close(done)
 			<-time.After(18*time.Millisecond + mathrand.N(4*time.Millisecond))
-			b.Release(t.Context(), "job", second.Token, 0)
+			b.Release(t.Context(), "job", second.Token.Text(), 0)
 		}()
 		_, err := a.(driver.Converter).Convert(t.Context(), write)
 		<-done

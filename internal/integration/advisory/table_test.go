@@ -282,7 +282,7 @@ func TestRaiseFenceWithoutARow(t *testing.T) {
 		s := sys.mustOpen(t, at, "")
 		raised := take(t, s, r).Fence + 1_000_000_000_000 // eleven days ahead of the clock
 		run(t, sys.db(t, at), "DELETE FROM padlock_fences")
-		noError(t, s.RaiseFence(t.Context(), r.Name, r.Token, raised))
+		noError(t, s.RaiseFence(t.Context(), r.Name, r.Token.Text(), raised))
 		release(t, s, r)
 		if g := take(t, s, request(r.Name)); g.Fence <= raised {
 			t.Errorf("SAFETY: fence %d after %d", g.Fence, raised)

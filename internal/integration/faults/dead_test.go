@@ -130,7 +130,7 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 		t.Errorf("the first holder has fence %d, the second %d", before.Fence, second.Fence)
 	}
 	eventually(t, "the first holder learns it when it asks", func() bool {
-		_, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second)
+		_, err := a.Extend(t.Context(), "job", ours.Token.Text(), 50*time.Second)
 		return err != nil
 	})
 }
@@ -175,7 +175,7 @@ func TestRestartedMembersGetTheHoldBack(t *testing.T) {
 		srv.Restart(false)
 		s := r.direct(i)
 		eventually(t, "the member has the hold again", func() bool {
-			again, err := a.Extend(t.Context(), "job", ours.Token, 50*time.Second)
+			again, err := a.Extend(t.Context(), "job", ours.Token.Text(), 50*time.Second)
 			if errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
 				return false // on a busy machine the members may not answer in time
 			}

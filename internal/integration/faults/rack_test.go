@@ -125,7 +125,7 @@ func (c *client) spoil(t trouble, members ...int) {
 func (c *client) heal(members ...int) { c.spoil(trouble{}, members...) }
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: token(), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
+	return driver.Request{Name: name, Token: driver.TokenOf(token()), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711}}
 }
 
 func token() string {
@@ -160,7 +160,7 @@ func take(t testing.TB, s driver.Store, r *driver.Request) (g driver.Grant) {
 	err := answered(t, "Acquire", func() (err error) {
 		g, err = s.Acquire(t.Context(), *r)
 		if err != nil {
-			r.Token = token()
+			r.Token = driver.TokenOf(token())
 		}
 		if _, ok := unanswered.Load(t); ok && errors.Is(err, driver.ErrHeld) {
 			return fmt.Errorf("%w: %v", driver.ErrUncertain, err)
@@ -179,7 +179,7 @@ func refused(t testing.TB, s driver.Store, r driver.Request) {
 	var g driver.Grant
 	err := answered(t, "Acquire", func() (err error) {
 		g, err = s.Acquire(t.Context(), r)
-		r.Token = token()
+		r.Token = driver.TokenOf(token())
 		return err
 	})
 	if !errors.Is(err, driver.ErrHeld) {
@@ -191,7 +191,7 @@ func refused(t testing.TB, s driver.Store, r driver.Request) {
 func extend(t testing.TB, s driver.Store, r driver.Request, ttl time.Duration) (g driver.Grant) {
 	t.Helper()
 	err := answered(t, "Extend", func() (err error) {
-		g, err = s.Extend(t.Context(), r.Name, r.Token, ttl)
+		g, err = s.Extend(t.Context(), r.Name, r.Token.Text(), ttl)
 		return err
 	})
 	if err != nil || g.TTL <= 0 {
@@ -207,7 +207,7 @@ func free(t testing.TB, s driver.Store, r driver.Request) {
 	asked := 0
 	err := answered(t, "Release", func() (err error) {
 		asked++
-		out, err = s.Release(t.Context(), r.Name, r.Token, 0)
+		out, err = s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 		return err
 	})
 	if err != nil || asked == 1 && out != driver.OutcomeReleased {

@@ -62,7 +62,7 @@ func TestWaitFailsAtOneMember(t *testing.T) {
 				t.Errorf("Acquire of a second caller: %v", err)
 			}
 			lock.Release()
-			second.Release(t.Context(), other.Name, other.Token, 0)
+			second.Release(t.Context(), other.Name, other.Token.Text(), 0)
 		}
 		if err := waiters.Close(t.Context()); err != nil {
 			t.Error(err)

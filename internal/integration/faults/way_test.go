@@ -81,7 +81,7 @@ func TestLostReplies(t *testing.T) {
 	r.nothingLeft()
 	ours = taken(t, b)
 	b.spoil(loseReplies, 1, 2, 3)
-	if out, err := b.Release(t.Context(), "job", ours.Token, 0); err == nil {
+	if out, err := b.Release(t.Context(), "job", ours.Token.Text(), 0); err == nil {
 		t.Errorf("Release whose replies were lost on the way from three of five: %v", out)
 	}
 	b.heal(1, 2, 3)
@@ -246,7 +246,7 @@ func TestTRL5LateRequestAfterRelease(t *testing.T) {
 			free(t, b, other)
 		}
 		r.nothingLeft()
-		_, err := a.Extend(t.Context(), ours.Name, ours.Token, 50*time.Second)
+		_, err := a.Extend(t.Context(), ours.Name, ours.Token.Text(), 50*time.Second)
 		wantIs(t, err, driver.ErrLost, "Extend of a hold that was released")
 	}
 }

@@ -117,7 +117,7 @@ func newProgram(t *testing.T, name, text string) *program {
 // hold makes another client have the name.
 func (p *program) hold(t *testing.T) {
 	t.Helper()
-	if _, err := p.store.Acquire(t.Context(), driver.Request{Name: "invoice:42", Token: "another-client-0123", TTL: 50 * time.Second}); err != nil {
+	if _, err := p.store.Acquire(t.Context(), driver.Request{Name: "invoice:42", Token: driver.TokenOf("another-client-0123"), TTL: 50 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	p.others = 1

@@ -160,9 +160,9 @@ func TestPHPExpires(t *testing.T) {
 	theirs := p.lock("job")
 	theirs.cannot("acquire")
 	eventually(t, "our lease ends", func() bool { return theirs.ask("acquire", 0).OK })
-	_, err := s.Extend(t.Context(), "job", ours.Token, time.Minute)
+	_, err := s.Extend(t.Context(), "job", ours.Token.Text(), time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend of a lease that ended")
-	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out == driver.OutcomeReleased {
+	if out, err := s.Release(t.Context(), "job", ours.Token.Text(), 0); err != nil || out == driver.OutcomeReleased {
 		t.Errorf("Release of a lease that ended: %v, %v", out, err)
 	}
 	theirs.must("held")
@@ -190,7 +190,7 @@ func TestPHPHonoursCoolDowns(t *testing.T) {
 	for name, cool := range map[string]time.Duration{"cool": 90 * time.Second, "brief": time.Second} {
 		r := request(name)
 		take(t, s, r)
-		if out, err := s.Release(t.Context(), name, r.Token, cool); err != nil || out != driver.OutcomeReleased {
+		if out, err := s.Release(t.Context(), name, r.Token.Text(), cool); err != nil || out != driver.OutcomeReleased {
 			t.Fatal(out, err)
 		}
 	}

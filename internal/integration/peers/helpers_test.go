@@ -64,7 +64,7 @@ func newToken() string {
 }
 
 func request(name string) driver.Request {
-	return driver.Request{Name: name, Token: newToken(), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"}}
+	return driver.Request{Name: name, Token: driver.TokenOf(newToken()), TTL: 50 * time.Second, Holder: driver.Holder{Host: "host.example", PID: 4711, Label: "nightly"}}
 }
 
 func reading(name string) driver.Request {
@@ -84,7 +84,7 @@ func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 
 func free(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
-	if out, err := s.Release(t.Context(), r.Name, r.Token, 0); err != nil || out != driver.OutcomeReleased {
+	if out, err := s.Release(t.Context(), r.Name, r.Token.Text(), 0); err != nil || out != driver.OutcomeReleased {
 		t.Fatalf("Release of %q: %v, %v", r.Name, out, err)
 	}
 }

@@ -165,10 +165,10 @@ func expires(t *testing.T, s *redisstore.Store, p peer, name string) {
 		next, err = p.try(t.Context(), name, time.Minute)
 		return err == nil && next != nil
 	})
-	if out, err := s.Release(t.Context(), name, ours.Token, 0); err != nil || out == driver.OutcomeReleased {
+	if out, err := s.Release(t.Context(), name, ours.Token.Text(), 0); err != nil || out == driver.OutcomeReleased {
 		t.Errorf("Release of a lease that ended: %v, %v", out, err)
 	}
-	_, err = s.Extend(t.Context(), name, ours.Token, time.Minute)
+	_, err = s.Extend(t.Context(), name, ours.Token.Text(), time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend of a lease that ended")
 	refused(t, s, request(name))
 	if out, err := s.Release(t.Context(), name, next.token, 0); err != nil || out != driver.OutcomeReleased {
@@ -180,7 +180,7 @@ func coolsDown(t *testing.T, s *redisstore.Store, p peer, name string) {
 	t.Helper()
 	ours := request(name)
 	take(t, s, ours)
-	if out, err := s.Release(t.Context(), name, ours.Token, time.Minute); err != nil || out != driver.OutcomeReleased {
+	if out, err := s.Release(t.Context(), name, ours.Token.Text(), time.Minute); err != nil || out != driver.OutcomeReleased {
 		t.Fatal(out, err)
 	}
 	p.refused(t, name)

@@ -164,9 +164,9 @@ func ourLeaseEnds(t *testing.T, p *pair) {
 	if early := g.TTL - time.Since(sent); early > 0 {
 		t.Errorf("PHP got the name %v before the lease ended", early)
 	}
-	_, err := s.Extend(t.Context(), "name", r.Token, time.Minute)
+	_, err := s.Extend(t.Context(), "name", r.Token.Text(), time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP took the name")
-	if out, err := s.Release(t.Context(), "name", r.Token, 0); out != driver.OutcomeGone || err != nil {
+	if out, err := s.Release(t.Context(), "name", r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
 		t.Errorf("Release after PHP took the name: %v, %v", out, err)
 	}
 	other.must("held")
@@ -181,14 +181,14 @@ func phpLeaseEnds(t *testing.T, p *pair) {
 	s := p.store()
 	r := request("name")
 	eventually(t, "padlock gets a name whose lease has ended", func() bool {
-		r.Token = newToken()
+		r.Token = driver.TokenOf(newToken())
 		_, err := s.Acquire(t.Context(), r)
 		return err == nil
 	})
 	other.cannot("held")
 	other.cannot("refresh")
 	other.must("release") // says nothing, and ends nobody's hold
-	if _, err := s.Extend(t.Context(), "name", r.Token, 0); err != nil {
+	if _, err := s.Extend(t.Context(), "name", r.Token.Text(), 0); err != nil {
 		t.Errorf("padlock's hold after PHP's late release: %v", err)
 	}
 }
@@ -198,7 +198,7 @@ func renewalsAreSeen(t *testing.T, p *pair) {
 	php, s := p.php(), p.store()
 	r := request("ours")
 	take(t, s, r)
-	if g, err := s.Extend(t.Context(), "ours", r.Token, time.Hour); err != nil || g.TTL < time.Hour {
+	if g, err := s.Extend(t.Context(), "ours", r.Token.Text(), time.Hour); err != nil || g.TTL < time.Hour {
 		t.Fatalf("Extend: %+v, %v", g, err)
 	}
 	theirs := php.lock("theirs")
@@ -220,11 +220,11 @@ func tokensArePassed(t *testing.T, p *pair) {
 	php, s := p.php(), p.store()
 	r := request("ours")
 	take(t, s, r)
-	as := php.lockAs("ours", r.Token)
+	as := php.lockAs("ours", r.Token.Text())
 	as.must("held")
 	as.must("refresh")
 	as.must("release")
-	if _, err := s.Extend(t.Context(), "ours", r.Token, 0); !errors.Is(err, driver.ErrLost) {
+	if _, err := s.Extend(t.Context(), "ours", r.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("Extend after PHP released the token: %v", err)
 	}
 	theirs := php.lock("theirs")
@@ -265,7 +265,7 @@ func strangeTokens(t *testing.T, p *pair) {
 	r := request("ours")
 	take(t, s, r)
 	php.lockAs("ours", newToken()).must("release")
-	if _, err := s.Extend(t.Context(), "ours", r.Token, 0); err != nil {
+	if _, err := s.Extend(t.Context(), "ours", r.Token.Text(), 0); err != nil {
 		t.Errorf("PHP has released another token, and padlock's hold is gone: %v", err)
 	}
 	theirs := php.lock("theirs")

@@ -16,12 +16,12 @@ func TestPHPUsesOurToken(t *testing.T) {
 	s, p := opened(t, srv), startPHP(t, srv, "")
 	ours := request("job")
 	g := take(t, s, ours)
-	same := p.lockAs("job", ours.Token)
+	same := p.lockAs("job", ours.Token.Text())
 	same.must("held")
-	if a := same.ask("refresh", 200); !a.OK || a.Token != ours.Token {
+	if a := same.ask("refresh", 200); !a.OK || a.Token != ours.Token.Text() {
 		t.Fatalf("%+v", a)
 	}
-	after, err := s.Extend(t.Context(), "job", ours.Token, 0)
+	after, err := s.Extend(t.Context(), "job", ours.Token.Text(), 0)
 	if err != nil || after.TTL < 2*time.Minute || after.Fence != g.Fence {
 		t.Errorf("after PHP's refresh: %+v, %v; the fence was %d", after, err, g.Fence)
 	}
@@ -29,21 +29,21 @@ func TestPHPUsesOurToken(t *testing.T) {
 	reader := p.lock("job")
 	reader.must("read")
 	for _, ttl := range []time.Duration{0, 4 * time.Minute} {
-		if g, err := s.Extend(t.Context(), "job", ours.Token, ttl); err != nil || !g.Shared {
+		if g, err := s.Extend(t.Context(), "job", ours.Token.Text(), ttl); err != nil || !g.Shared {
 			t.Errorf("Extend by %v of a hold that PHP demoted: %+v, %v", ttl, g, err)
 		}
 	}
 	same.cannot("acquire")
 	reader.must("release")
 	same.must("acquire") // and promotes it
-	if g, err := s.Extend(t.Context(), "job", ours.Token, 0); err != nil || g.Shared {
+	if g, err := s.Extend(t.Context(), "job", ours.Token.Text(), 0); err != nil || g.Shared {
 		t.Errorf("Extend of a hold that PHP promoted: %+v, %v", g, err)
 	}
 	refused(t, s, reading("job"))
 	same.must("release")
-	_, err = s.Extend(t.Context(), "job", ours.Token, time.Minute)
+	_, err = s.Extend(t.Context(), "job", ours.Token.Text(), time.Minute)
 	wantIs(t, err, driver.ErrLost, "Extend after PHP released the hold")
-	if out, err := s.Release(t.Context(), "job", ours.Token, 0); err != nil || out != driver.OutcomeGone {
+	if out, err := s.Release(t.Context(), "job", ours.Token.Text(), 0); err != nil || out != driver.OutcomeGone {
 		t.Errorf("Release after PHP released the hold: %v, %v", out, err)
 	}
 	if next := take(t, s, request("job")); next.Fence <= g.Fence {
@@ -129,7 +129,7 @@ func TestWeAdoptFromPHP(t *testing.T) {
 		theirs := p.lock(do)
 		r := request(do)
 		r.Shared = do == "read"
-		r.Replaces = theirs.must(do).Token
+		r.Replaces = driver.TokenOf(theirs.must(do).Token)
 		g, err := s.Acquire(t.Context(), r)
 		if err != nil || g.Fence == 0 {
 			t.Fatalf("Acquire that replaces PHP's hold: %+v, %v", g, err)
@@ -137,7 +137,7 @@ func TestWeAdoptFromPHP(t *testing.T) {
 		theirs.cannot("held")
 		theirs.cannot("refresh")
 		theirs.must("release") // of a lock that is lost: PHP says nothing
-		if _, err := s.Extend(t.Context(), do, r.Token, time.Minute); err != nil {
+		if _, err := s.Extend(t.Context(), do, r.Token.Text(), time.Minute); err != nil {
 			t.Errorf("Extend after PHP's vain release: %v", err)
 		}
 		st, err := s.Inspect(t.Context(), do)

@@ -47,7 +47,7 @@ func (s *spy) Wait(ctx context.Context, r driver.Request, queue bool) (driver.Gr
 func (s *spy) note(r driver.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens = append(s.tokens, r.Token)
+	s.tokens = append(s.tokens, r.Token.Text())
 }
 
 func isMemory(t reflect.Type) bool {

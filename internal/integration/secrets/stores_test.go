@@ -62,7 +62,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 	} {
 		s := openedAt(t, text)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		_, err := s.Acquire(ctx, driver.Request{Name: "job", Token: "0123456789", TTL: time.Second})
+		_, err := s.Acquire(ctx, driver.Request{Name: "job", Token: driver.TokenOf("0123456789"), TTL: time.Second})
 		cancel()
 		if err == nil {
 			t.Errorf("%.12s…: a lock on nothing", text)
@@ -95,7 +95,7 @@ func TestStoresWithAHold(t *testing.T) {
 		"quorum:?store=" + url.QueryEscape("file://"+dir+"/1") + "&store=" + url.QueryEscape("file://"+dir+"/2") + "&store=" + url.QueryEscape("file://"+dir+"/3"),
 	} {
 		s := openedAt(t, text)
-		_, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: marker, TTL: 30 * time.Second})
+		_, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(marker), TTL: 30 * time.Second})
 		noError(t, err)
 		for _, how := range shown([]string{marker}, s) {
 			if !strings.Contains(how, ", walker: ") {

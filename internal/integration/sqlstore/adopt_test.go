@@ -27,9 +27,9 @@ func TestStatementsOfAnAdoption(t *testing.T) {
 			s, err := symfony.Open(t.Context(), db, d.engine, symfony.Symfony)
 			noError(t, err)
 			defer s.Close()
-			_, err = s.Acquire(t.Context(), driver.Request{Name: "job", Token: "old", TTL: time.Minute})
+			_, err = s.Acquire(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf("old"), TTL: time.Minute})
 			noError(t, err)
-			adopt := driver.Request{Name: "job", Token: "new", Replaces: "old", TTL: time.Hour}
+			adopt := driver.Request{Name: "job", Token: driver.TokenOf("new"), Replaces: driver.TokenOf("old"), TTL: time.Hour}
 			before := count.Load()
 			g, err := s.Acquire(t.Context(), adopt)
 			noError(t, err)

@@ -105,7 +105,7 @@ func (d database) countedBy(t *testing.T, count adder) *party {
 // extensions are renewals of n holds. The names are not in order.
 func extensions(n int, ttl time.Duration) (all []driver.Extension) {
 	for i := range n {
-		all = append(all, driver.Extension{Name: fmt.Sprintf("%x-%d", i*7919%256, i), Token: fmt.Sprint("token", i), TTL: ttl})
+		all = append(all, driver.Extension{Name: fmt.Sprintf("%x-%d", i*7919%256, i), Token: driver.TokenOf(fmt.Sprint("token", i)), TTL: ttl})
 	}
 	return all
 }
@@ -166,20 +166,20 @@ func (d database) batchOfEachKind(t *testing.T) {
 	for i := range all {
 		all[i].Name = "kind" + all[i].Name
 	}
-	all[5].Name, all[5].Token = "\x00\xff'\\", "\x00\xfe'\""
+	all[5].Name, all[5].Token = "\x00\xff'\\", driver.TokenOf("\x00\xfe'\"")
 	takeAll(t, p.store, all, time.Minute)
 	release := func(i int) {
-		_, err := p.store.Release(t.Context(), all[i].Name, all[i].Token, 0)
+		_, err := p.store.Release(t.Context(), all[i].Name, all[i].Token.Text(), 0)
 		noError(t, err)
 	}
 	release(1)
 	release(2) // from now on, somebody else has this name
-	_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[2].Name, Token: "other", TTL: time.Minute})
+	_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[2].Name, Token: driver.TokenOf("other"), TTL: time.Minute})
 	noError(t, err)
 	release(3) // from now on, two readers have this name
-	all = append(all, driver.Extension{Name: all[3].Name, Token: "reader", TTL: 10 * time.Minute})
-	for _, token := range []string{all[3].Token, "reader"} {
-		_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[3].Name, Token: token + "'s", TTL: time.Minute, Shared: true})
+	all = append(all, driver.Extension{Name: all[3].Name, Token: driver.TokenOf("reader"), TTL: 10 * time.Minute})
+	for _, token := range []string{all[3].Token.Text(), "reader"} {
+		_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[3].Name, Token: driver.TokenOf(token + "'s"), TTL: time.Minute, Shared: true})
 		noError(t, err)
 	}
 	all[3].Token += "'s"
@@ -217,9 +217,9 @@ func (d database) batchOfEachKind(t *testing.T) {
 func (d database) batchOfOneToken(t *testing.T) {
 	p, _ := d.counted(t)
 	all := []driver.Extension{
-		{Name: "one kept", Token: "same", TTL: 5 * time.Minute}, {Name: "one lost", Token: "same", TTL: 5 * time.Minute},
-		{Name: "twice", Token: "twice", TTL: 5 * time.Minute}, {Name: "twice", Token: "twice", TTL: time.Hour},
-		{Name: "back", Token: "back", TTL: time.Hour}, {Name: "back", Token: "back", TTL: 5 * time.Minute},
+		{Name: "one kept", Token: driver.TokenOf("same"), TTL: 5 * time.Minute}, {Name: "one lost", Token: driver.TokenOf("same"), TTL: 5 * time.Minute},
+		{Name: "twice", Token: driver.TokenOf("twice"), TTL: 5 * time.Minute}, {Name: "twice", Token: driver.TokenOf("twice"), TTL: time.Hour},
+		{Name: "back", Token: driver.TokenOf("back"), TTL: time.Hour}, {Name: "back", Token: driver.TokenOf("back"), TTL: 5 * time.Minute},
 	}
 	takeAll(t, p.store, all, time.Minute)
 	_, err := p.store.Release(t.Context(), "one lost", "same", 0)

@@ -21,7 +21,7 @@ func BenchmarkPair(b *testing.B) {
 			b.Cleanup(func() { s.Close() })
 			b.Run("sqlstore", func(b *testing.B) {
 				for b.Loop() {
-					if _, err := s.Acquire(b.Context(), driver.Request{Name: "name", Token: "token", TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}); err != nil {
+					if _, err := s.Acquire(b.Context(), driver.Request{Name: "name", Token: driver.TokenOf("token"), TTL: time.Minute, Holder: driver.Holder{Host: "host.example", PID: 4711}}); err != nil {
 						b.Fatal(err)
 					}
 					if out, err := s.Release(b.Context(), "name", "token", 0); err != nil || out != driver.OutcomeReleased {

@@ -55,7 +55,7 @@ func cancelled(t *testing.T, a, b *party, name string, r driver.Request) {
 	tx := b.blockRow(t, name)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	r.Name, r.Token, r.TTL = name, "given up", time.Minute
+	r.Name, r.Token, r.TTL = name, driver.TokenOf("given up"), time.Minute
 	if g, err := a.store.Acquire(ctx, r); err == nil {
 		t.Fatalf("fence %d was granted while the row was locked", g.Fence)
 	}
@@ -112,7 +112,7 @@ func unfinished(t *testing.T, a, b *party, waits string) {
 	noError(t, err)
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.store.Acquire(context.Background(), driver.Request{Name: name, Token: "repeated", TTL: time.Minute})
+		_, err := a.store.Acquire(context.Background(), driver.Request{Name: name, Token: driver.TokenOf("repeated"), TTL: time.Minute})
 		done <- err
 	}()
 	for n := 0; n == 0; {
@@ -173,7 +173,7 @@ func parked(t *testing.T, srv *server.Server, d database, param string) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, got = b.store.Acquire(context.Background(), driver.Request{Name: name, Token: "contender", TTL: time.Minute})
+		_, got = b.store.Acquire(context.Background(), driver.Request{Name: name, Token: driver.TokenOf("contender"), TTL: time.Minute})
 	}()
 	<-stopped
 	shift("+ 3600000000")

@@ -83,7 +83,7 @@ func (p *party) queue(t *testing.T, name string, n int) {
 // lineUp starts a waiter and returns when it is in the queue, which has n waiters then.
 func (p *party) lineUp(t *testing.T, name, token string, n int, got chan<- grant) {
 	t.Helper()
-	p.waits(t, driver.Request{Name: name, Token: token}, got)
+	p.waits(t, driver.Request{Name: name, Token: driver.TokenOf(token)}, got)
 	p.queue(t, name, n)
 }
 
@@ -94,12 +94,12 @@ func (p *party) waits(t *testing.T, r driver.Request, got chan<- grant) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		r.TTL = time.Minute
-		one := grant{waiter: r.Token}
+		one := grant{waiter: r.Token.Text()}
 		for try := 0; one.err == nil && one.reserved.TTL == 0; try++ { // a place that has lapsed ends a Wait
-			r.Token = fmt.Sprint(r.Name, " ", one.waiter, "#", try) // a token is in one wait at a time
+			r.Token = driver.TokenOf(fmt.Sprint(r.Name, " ", one.waiter, "#", try)) // a token is in one wait at a time
 			one.reserved, one.err = p.store.Wait(ctx, r, true)
 		}
-		if one.token = r.Token; one.err == nil {
+		if one.token = r.Token.Text(); one.err == nil {
 			one.g, one.err = p.store.Acquire(ctx, r)
 		}
 		got <- one
@@ -123,19 +123,19 @@ type handOver struct {
 }
 
 var handOvers = []handOver{
-	{name: "to a writer", waiters: []driver.Request{{Token: "b"}, {Token: "c"}}, tokens: []string{"b"}},
-	{name: "to readers together", waiters: []driver.Request{{Token: "r1", Shared: true}, {Token: "r2", Shared: true}, {Token: "w"}}, tokens: []string{"r1", "r2"}},
-	{name: "to a waiter with a high fence", waiters: []driver.Request{{Token: "b", FenceAbove: 1 << 52}}, tokens: []string{"b"}},
-	{name: "with a label that jsonb refuses", waiters: []driver.Request{{Token: "b", Holder: driver.Holder{Label: "a\x00b"}}, {Token: "c"}}, tokens: []string{"b"}},
+	{name: "to a writer", waiters: []driver.Request{{Token: driver.TokenOf("b")}, {Token: driver.TokenOf("c")}}, tokens: []string{"b"}},
+	{name: "to readers together", waiters: []driver.Request{{Token: driver.TokenOf("r1"), Shared: true}, {Token: driver.TokenOf("r2"), Shared: true}, {Token: driver.TokenOf("w")}}, tokens: []string{"r1", "r2"}},
+	{name: "to a waiter with a high fence", waiters: []driver.Request{{Token: driver.TokenOf("b"), FenceAbove: 1 << 52}}, tokens: []string{"b"}},
+	{name: "with a label that jsonb refuses", waiters: []driver.Request{{Token: driver.TokenOf("b"), Holder: driver.Holder{Label: "a\x00b"}}, {Token: driver.TokenOf("c")}}, tokens: []string{"b"}},
 	{
-		name: "past a place that lapsed", waiters: []driver.Request{{Token: "b"}, {Token: "c"}}, tokens: []string{"c"},
+		name: "past a place that lapsed", waiters: []driver.Request{{Token: driver.TokenOf("b")}, {Token: driver.TokenOf("c")}}, tokens: []string{"c"},
 		before: func(t *testing.T, a *party, name string) { a.setMore(t, name, "queue,0,u") },
 	},
 	{
-		name: "while a cool-down of before is over", waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"},
+		name: "while a cool-down of before is over", waiters: []driver.Request{{Token: driver.TokenOf("b")}}, tokens: []string{"b"},
 		before: func(t *testing.T, a *party, name string) { a.setMore(t, name, "cool") },
 	},
-	{name: "not before the name may be free", keep: 700 * time.Millisecond, waiters: []driver.Request{{Token: "b"}}, tokens: []string{"b"}},
+	{name: "not before the name may be free", keep: 700 * time.Millisecond, waiters: []driver.Request{{Token: driver.TokenOf("b")}}, tokens: []string{"b"}},
 }
 
 // TestContended: processes that PostgreSQL notifies want one name.
@@ -281,7 +281,7 @@ func passWhileOthersWait(t *testing.T, d database) {
 	b, _ := d.pushed(t)
 	const name = "passed"
 	a.take(t, name, driver.Request{})
-	next := driver.Request{Name: name, Token: "of this process", TTL: time.Minute}
+	next := driver.Request{Name: name, Token: driver.TokenOf("of this process"), TTL: time.Minute}
 	out, g, err := a.store.Pass(t.Context(), "token of "+name, next)
 	if out != driver.OutcomeReleased || g.TTL == 0 || err != nil {
 		t.Fatalf("nobody waits: %v, %+v, %v", out, g, err)
@@ -289,7 +289,7 @@ func passWhileOthersWait(t *testing.T, d database) {
 	got := make(chan grant, 2)
 	a.lineUp(t, name, "a", 1, got) // so that notifications arrive at a
 	b.lineUp(t, name, "b", 2, got)
-	out, g, err = a.store.Pass(t.Context(), next.Token, driver.Request{Name: name, Token: "a third", TTL: time.Minute})
+	out, g, err = a.store.Pass(t.Context(), next.Token.Text(), driver.Request{Name: name, Token: driver.TokenOf("a third"), TTL: time.Minute})
 	if out != driver.OutcomeReleased || g.TTL != 0 || err != nil {
 		t.Errorf("somebody waits: %v, %+v, %v", out, g, err)
 	}

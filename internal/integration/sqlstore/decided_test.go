@@ -77,14 +77,14 @@ func (tw *twin) randomState(now decide.Time, reserve bool) *decide.State {
 	for back := tw.rand.IntN(7); back > 0; back-- {
 		at := instant(now.Add(-time.Duration(back/2) * unit))
 		s.Trim(at)
-		r := driver.Request{Name: "n", Token: tw.token(), TTL: tw.lease(), Shared: tw.rand.IntN(2) == 0}
+		r := driver.Request{Name: "n", Token: driver.TokenOf(tw.token()), TTL: tw.lease(), Shared: tw.rand.IntN(2) == 0}
 		switch tw.rand.IntN(7) {
 		case 0:
-			if !s.Excludes(r.Token, r.Shared, at) {
+			if !s.Excludes(r.Token.Text(), r.Shared, at) {
 				_, _ = s.Reserve(&r, at)
 			}
 		case 1:
-			s.Release(r.Token, time.Duration(tw.rand.IntN(2))*tw.lease(), at)
+			s.Release(r.Token.Text(), time.Duration(tw.rand.IntN(2))*tw.lease(), at)
 		case 2:
 			_, _, _ = s.Convert(&r, at)
 		case 3:
@@ -95,7 +95,7 @@ func (tw *twin) randomState(now decide.Time, reserve bool) *decide.State {
 		}
 	}
 	if reserve && !s.Excludes("", false, instant(now)) {
-		_, _ = s.Reserve(&driver.Request{Token: tw.token(), Shared: tw.rand.IntN(4) == 0}, instant(now))
+		_, _ = s.Reserve(&driver.Request{Token: driver.TokenOf(tw.token()), Shared: tw.rand.IntN(4) == 0}, instant(now))
 	}
 	// A reservation, an intent or a spent token that is alive lasts for minutes in the row, because
 	// the test may be slow. Both sides shorten it when they read it.
@@ -129,9 +129,9 @@ func (tw *twin) step(name string) {
 	tw.name, tw.st = name, tw.randomState(now, what == "claim")
 	tw.write(tw.st)
 	before := text(tw.st)
-	r := driver.Request{Name: name, Token: tw.token(), TTL: tw.lease(), Shared: tw.rand.IntN(4) == 0}
+	r := driver.Request{Name: name, Token: driver.TokenOf(tw.token()), TTL: tw.lease(), Shared: tw.rand.IntN(4) == 0}
 	if n := len(tw.st.Holds); n > 0 && what != "acquire" {
-		r.Token = tw.st.Holds[n-1-tw.rand.IntN(2*n)/(n+1)].Token // mostly the last one
+		r.Token = driver.TokenOf(tw.st.Holds[n-1-tw.rand.IntN(2*n)/(n+1)].Token) // mostly the last one
 	}
 	if tw.rand.IntN(3) == 0 {
 		r.FenceAbove = uint64(now.Add(time.Duration(tw.rand.IntN(2)) * time.Hour))
@@ -141,7 +141,7 @@ func (tw *twin) step(name string) {
 	tw.st = parse(tw.t, before) // without the fields that no store writes
 	tw.at = instant(decide.Time(time.Now().UnixMicro()))
 	tw.st.Trim(tw.at)
-	if h := tw.st.Live(r.Token, tw.at); what == "claim" && (h == nil || !h.Reserved) {
+	if h := tw.st.Live(r.Token.Text(), tw.at); what == "claim" && (h == nil || !h.Reserved) {
 		what = "acquire"
 	}
 	got := tw.inStore(what, r, keep)
@@ -160,9 +160,9 @@ func (tw *twin) inStore(what string, r driver.Request, keep time.Duration) (a an
 	case "acquire":
 		a.Grant, a.err = tw.store.Acquire(ctx, r)
 	case "extend":
-		a.Grant, a.err = tw.store.Extend(ctx, r.Name, r.Token, r.TTL)
+		a.Grant, a.err = tw.store.Extend(ctx, r.Name, r.Token.Text(), r.TTL)
 	case "release":
-		a.out, a.err = tw.store.Release(ctx, r.Name, r.Token, keep)
+		a.out, a.err = tw.store.Release(ctx, r.Name, r.Token.Text(), keep)
 	case "claim":
 		if a.Grant, a.err = tw.store.Wait(ctx, r, true); a.err != nil || a.TTL == 0 {
 			tw.t.Errorf("Wait for a reservation that is there: %+v, %v", a.Grant, a.err)
@@ -171,8 +171,8 @@ func (tw *twin) inStore(what string, r driver.Request, keep time.Duration) (a an
 			a.Grant, a.err = tw.store.Acquire(ctx, r)
 		}
 	case "pass":
-		next := driver.Request{Name: r.Name, Token: "next", TTL: r.TTL, FenceAbove: r.FenceAbove}
-		a.out, a.Grant, a.err = tw.store.Pass(ctx, r.Token, next)
+		next := driver.Request{Name: r.Name, Token: driver.TokenOf("next"), TTL: r.TTL, FenceAbove: r.FenceAbove}
+		a.out, a.Grant, a.err = tw.store.Pass(ctx, r.Token.Text(), next)
 	}
 	return a
 }
@@ -187,14 +187,14 @@ func inState(s *decide.State, what string, r driver.Request, keep time.Duration,
 	case "acquire", "claim":
 		granted(s.Acquire(&r, at))
 	case "extend":
-		granted(s.Extend(r.Token, r.TTL, at))
+		granted(s.Extend(r.Token.Text(), r.TTL, at))
 	case "release":
-		a.out = s.Release(r.Token, keep, at)
+		a.out = s.Release(r.Token.Text(), keep, at)
 	case "pass":
-		next := driver.Request{Name: r.Name, Token: "next", TTL: r.TTL, FenceAbove: r.FenceAbove}
-		h := s.Live(r.Token, at)
+		next := driver.Request{Name: r.Name, Token: driver.TokenOf("next"), TTL: r.TTL, FenceAbove: r.FenceAbove}
+		h := s.Live(r.Token.Text(), at)
 		follows := h != nil && !h.Shared
-		a.out = s.Release(r.Token, 0, at)
+		a.out = s.Release(r.Token.Text(), 0, at)
 		if follows {
 			granted(s.Acquire(&next, at))
 			a.err = nil // the hold is released all the same
@@ -262,7 +262,7 @@ func (tw *twin) sameState(what string) {
 		tw.t.Errorf("the row has     %s\npackage decide: %s", text(got), text(tw.st))
 	}
 	for _, token := range []string{"a", "b", "c", "d", "e", "next", "new"} {
-		for _, r := range []driver.Request{{Name: "n", Token: token, TTL: unit}, {Name: "n", Token: token, TTL: unit, Shared: true}} {
+		for _, r := range []driver.Request{{Name: "n", Token: driver.TokenOf(token), TTL: unit}, {Name: "n", Token: driver.TokenOf(token), TTL: unit, Shared: true}} {
 			got, want := tw.next(row(), r), tw.next(parse(tw.t, text(tw.st)), r)
 			if got != want {
 				tw.t.Errorf("%+v gets %v with the row, and %v with package decide; the row has\n%s\npackage decide:\n%s", r, got, want, text(row()), text(tw.st))
@@ -277,11 +277,11 @@ func (tw *twin) next(s *decide.State, r driver.Request) (answers [4]any) {
 	all := text(s)
 	_, err := s.Acquire(&r, tw.at)
 	answers[0] = kind(err)
-	_, err = parse(tw.t, all).Extend(r.Token, 0, tw.at)
+	_, err = parse(tw.t, all).Extend(r.Token.Text(), 0, tw.at)
 	answers[1] = kind(err)
 	_, _, err = parse(tw.t, all).Convert(&r, tw.at)
 	answers[2] = kind(err)
-	answers[3] = parse(tw.t, all).Release(r.Token, 0, tw.at)
+	answers[3] = parse(tw.t, all).Release(r.Token.Text(), 0, tw.at)
 	return answers
 }
 

@@ -19,7 +19,7 @@ func TestTablesDropped(t *testing.T) {
 			last := uint64(0)
 			use := func(what string, p *party) {
 				t.Helper()
-				g, err := p.store.Acquire(t.Context(), driver.Request{Name: "name", Token: what, TTL: time.Minute})
+				g, err := p.store.Acquire(t.Context(), driver.Request{Name: "name", Token: driver.TokenOf(what), TTL: time.Minute})
 				noError(t, err)
 				if g.Fence <= last {
 					t.Errorf("SAFETY: %s: fence %d after %d", what, g.Fence, last)

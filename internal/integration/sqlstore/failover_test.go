@@ -81,7 +81,7 @@ func within(t *testing.T, what string, yes func() bool) {
 func get(t *testing.T, s driver.Store, name, token string) (g driver.Grant, err error) {
 	t.Helper()
 	within(t, "an answer for "+name, func() bool {
-		g, err = s.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: 10 * time.Minute})
+		g, err = s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(token), TTL: 10 * time.Minute})
 		return !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUncertain)
 	})
 	return g, err

@@ -34,7 +34,7 @@ func fullPool(t *testing.T, limit int, text string) {
 	}
 	for what, call := range map[string]func() error{
 		"Acquire": func() error {
-			_, err := p.store.Acquire(t.Context(), driver.Request{Name: "free", Token: "token", TTL: time.Minute})
+			_, err := p.store.Acquire(t.Context(), driver.Request{Name: "free", Token: driver.TokenOf("token"), TTL: time.Minute})
 			return err
 		},
 		"Extend": func() error {

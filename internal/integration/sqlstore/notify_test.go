@@ -81,13 +81,13 @@ func TestCoolDownWakesTheFirstWaiter(t *testing.T) {
 		return s
 	}
 	holder, waiter := open(), open()
-	if _, err := holder.Acquire(t.Context(), driver.Request{Name: "n", Token: "holder", TTL: time.Hour}); err != nil {
+	if _, err := holder.Acquire(t.Context(), driver.Request{Name: "n", Token: driver.TokenOf("holder"), TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	waiting := make(chan error, 1)
 	go func() {
-		_, err := waiter.Wait(ctx, driver.Request{Name: "n", Token: "waiter", TTL: time.Hour}, true)
+		_, err := waiter.Wait(ctx, driver.Request{Name: "n", Token: driver.TokenOf("waiter"), TTL: time.Hour}, true)
 		waiting <- err
 	}()
 	eventually(t, "the waiter can be notified", func() bool {

@@ -33,7 +33,7 @@ func TestPgxPool(t *testing.T) {
 	noError(t, p.store.LockTx(t.Context(), postgres.Tx(tx), "name"))
 	_, err = tx.CopyFrom(t.Context(), pgx.Identifier{"invoices"}, []string{"id"}, pgx.CopyFromRows([][]any{{42}}))
 	noError(t, err)
-	_, err = other.store.Acquire(t.Context(), driver.Request{Name: "name", Token: "token", TTL: time.Minute})
+	_, err = other.store.Acquire(t.Context(), driver.Request{Name: "name", Token: driver.TokenOf("token"), TTL: time.Minute})
 	wantError(t, "Acquire meanwhile", err, driver.ErrHeld)
 	noError(t, p.store.ConfirmTx(t.Context(), postgres.Tx(tx)))
 	noError(t, tx.Rollback(t.Context()))

@@ -57,7 +57,7 @@ func TestPgxTransactions(t *testing.T) {
 			locked := begin(level)
 			noError(t, p.store.LockTx(ctx, postgres.Tx(locked), name))
 			wantError(t, "LockTx while another transaction has the name", p.store.LockTx(ctx, postgres.Tx(begin(level)), name), driver.ErrHeld)
-			_, err = other.store.Acquire(ctx, driver.Request{Name: name, Token: "token", TTL: time.Minute})
+			_, err = other.store.Acquire(ctx, driver.Request{Name: name, Token: driver.TokenOf("token"), TTL: time.Minute})
 			wantError(t, "Acquire while a transaction has the name", err, driver.ErrHeld)
 			noError(t, p.store.ConfirmTx(ctx, postgres.Tx(locked)))
 			noError(t, locked.Rollback(ctx))

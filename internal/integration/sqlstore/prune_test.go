@@ -36,7 +36,7 @@ func TestPrune(t *testing.T) {
 
 func (p *party) take(t *testing.T, name string, r driver.Request) driver.Grant {
 	t.Helper()
-	r.Name, r.Token, r.TTL = name, "token of "+name, time.Minute
+	r.Name, r.Token, r.TTL = name, driver.TokenOf("token of "+name), time.Minute
 	g, err := p.store.Acquire(t.Context(), r)
 	noError(t, err)
 	return g
@@ -104,7 +104,7 @@ func pruneSome(t *testing.T, p *party) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiter sync.WaitGroup
 	waiter.Go(func() {
-		_, _ = p.store.Wait(ctx, driver.Request{Name: "waited for", Token: "waiter", TTL: time.Minute}, true)
+		_, _ = p.store.Wait(ctx, driver.Request{Name: "waited for", Token: driver.TokenOf("waiter"), TTL: time.Minute}, true)
 	})
 	defer waiter.Wait()
 	defer cancel()

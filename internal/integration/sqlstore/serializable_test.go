@@ -24,7 +24,7 @@ func (d database) refusedReads(t *testing.T) {
 	noError(t, err)
 	_, err = p.db.Exec("INSERT INTO other VALUES (0)")
 	noError(t, err)
-	_, err = p.store.Acquire(t.Context(), driver.Request{Name: "read", Token: "token", TTL: time.Minute})
+	_, err = p.store.Acquire(t.Context(), driver.Request{Name: "read", Token: driver.TokenOf("token"), TTL: time.Minute})
 	noError(t, err)
 	for name, read := range map[string]func() ([]driver.State, error){
 		"List": func() ([]driver.State, error) { return reader.store.List(t.Context(), "read") },

@@ -73,11 +73,11 @@ func anyText(t *testing.T, a, b *sqlstore.Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, label := range []string{"Zoë", "😀", "a\x00b", `"\u00eb`} {
-		r := driver.Request{Name: "job of " + label, Token: "first", TTL: time.Minute, Holder: driver.Holder{Label: label, Host: "höst"}}
+		r := driver.Request{Name: "job of " + label, Token: driver.TokenOf("first"), TTL: time.Minute, Holder: driver.Holder{Label: label, Host: "höst"}}
 		_, err := a.Acquire(ctx, r)
 		noError(t, err)
 		wants := r
-		wants.Token = "second"
+		wants.Token = driver.TokenOf("second")
 		got := make(chan error, 1)
 		go func() {
 			_, err := a.Wait(ctx, wants, true)

@@ -57,7 +57,7 @@ func slowPlace(t *testing.T, srv *server.Server, d database, disturb func(*serve
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	waited := make(chan error, 1)
-	r := driver.Request{Name: name, Token: "waiter", TTL: time.Minute}
+	r := driver.Request{Name: name, Token: driver.TokenOf("waiter"), TTL: time.Minute}
 	var g driver.Grant
 	go func() {
 		var err error
@@ -79,7 +79,7 @@ func slowPlace(t *testing.T, srv *server.Server, d database, disturb func(*serve
 	a.giveBack(t, name, 0)
 	noError(t, <-waited)
 	if g.TTL == 0 { // the waiter was too slow for its reservation
-		r.Token = "the next try"
+		r.Token = driver.TokenOf("the next try")
 	}
 	if _, err := b.store.Acquire(ctx, r); err != nil {
 		t.Errorf("Acquire after the wait: %v", err)

@@ -26,7 +26,7 @@ func TestSnapshotIsolation(t *testing.T) {
 			crowd.Go(func() {
 				token := fmt.Sprint("process ", i)
 				for n := 0; n < 10; {
-					_, err := p.store.Acquire(t.Context(), driver.Request{Name: "crowded", Token: token, TTL: time.Minute})
+					_, err := p.store.Acquire(t.Context(), driver.Request{Name: "crowded", Token: driver.TokenOf(token), TTL: time.Minute})
 					if errors.Is(err, driver.ErrHeld) {
 						continue
 					}

@@ -23,9 +23,9 @@ func reaches(t *testing.T, rawURL string) bool {
 	s, err := all.Store(t.Context(), rawURL)
 	if err == nil {
 		defer s.Close()
-		r := driver.Request{Name: "tls", Token: "token of " + rawURL[:8], TTL: time.Minute}
+		r := driver.Request{Name: "tls", Token: driver.TokenOf("token of " + rawURL[:8]), TTL: time.Minute}
 		if _, err = s.Acquire(t.Context(), r); err == nil {
-			_, err = s.Release(t.Context(), r.Name, r.Token, 0)
+			_, err = s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 		}
 	}
 	secret := "canary"

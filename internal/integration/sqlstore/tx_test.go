@@ -206,7 +206,7 @@ func lockTx(t *testing.T, a, b *party) {
 	noError(t, tx.Rollback())
 	noError(t, lock.Release())
 	// Another process has it.
-	g, err := b.store.Acquire(ctx, driver.Request{Name: "tx", Token: "another", TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere", PID: 1}})
+	g, err := b.store.Acquire(ctx, driver.Request{Name: "tx", Token: driver.TokenOf("another"), TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere", PID: 1}})
 	noError(t, err)
 	tx = a.begin(t, sql.LevelDefault)
 	err = a.store.LockTx(ctx, tx, "tx")
@@ -401,7 +401,7 @@ func TestLockTxFirst(t *testing.T) {
 // lockInTraffic: a holder renews its lease again and again. At READ COMMITTED, LockTx says that
 // somebody has the name, and nothing else.
 func lockInTraffic(t *testing.T, a, b *party, e sqlstore.Engine) {
-	level, r := sql.LevelReadCommitted, driver.Request{Name: "traffic", Token: "token", TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere"}}
+	level, r := sql.LevelReadCommitted, driver.Request{Name: "traffic", Token: driver.TokenOf("token"), TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere"}}
 	pause := time.Duration(0)
 	if e == sqlstore.SQLite { // it has no queue of writers, so LockTx needs moments in which nobody writes
 		level, pause = sql.LevelDefault, 50*time.Millisecond
@@ -414,7 +414,7 @@ func lockInTraffic(t *testing.T, a, b *party, e sqlstore.Engine) {
 		defer close(ended)
 		for ctx.Err() == nil {
 			began := time.Now()
-			_, _ = b.store.Extend(ctx, r.Name, r.Token, r.TTL)
+			_, _ = b.store.Extend(ctx, r.Name, r.Token.Text(), r.TTL)
 			if pause > 0 { // a slow disk needs a longer pause
 				pause = max(50*time.Millisecond, time.Since(began))
 			}
@@ -428,6 +428,6 @@ func lockInTraffic(t *testing.T, a, b *party, e sqlstore.Engine) {
 	}
 	stop()
 	<-ended
-	_, err = b.store.Release(t.Context(), r.Name, r.Token, 0)
+	_, err = b.store.Release(t.Context(), r.Name, r.Token.Text(), 0)
 	noError(t, err)
 }

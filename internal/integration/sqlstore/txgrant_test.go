@@ -21,7 +21,7 @@ func TestNoGrantUnderCheckTx(t *testing.T) {
 		}
 		a, b := d.party(t), d.party(t)
 		request := func(name, token string, shared bool) driver.Request {
-			return driver.Request{Name: name, Token: token, TTL: time.Minute, Shared: shared}
+			return driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute, Shared: shared}
 		}
 		acquire := func(r driver.Request) func() error {
 			return func() error { _, err := b.store.Acquire(t.Context(), r); return err }
@@ -31,7 +31,7 @@ func TestNoGrantUnderCheckTx(t *testing.T) {
 		}
 		exclusive := func(name string) map[string]func() error {
 			replaces := request(name, "replaces", false)
-			replaces.Replaces = "holder"
+			replaces.Replaces = driver.TokenOf("holder")
 			return map[string]func() error{
 				"a reader": acquire(request(name, "reader", true)), "a writer": acquire(request(name, "writer", false)),
 				"Replaces": acquire(replaces), "a demotion": convert(request(name, "holder", true)),

@@ -25,7 +25,7 @@ func onEach(t *testing.T, test func(t *testing.T, d database)) {
 // hold lets a party acquire a name.
 func (p *party) hold(t *testing.T, name, token string) {
 	t.Helper()
-	_, err := p.store.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere", PID: 1}})
+	_, err := p.store.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute, Holder: driver.Holder{Host: "elsewhere", PID: 1}})
 	noError(t, err)
 }
 
@@ -131,7 +131,7 @@ func TestLockTxOvertakesADeadWaiter(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_, _ = a.store.Wait(ctx, driver.Request{Name: "name", Token: "waiter", TTL: time.Minute}, true)
+			_, _ = a.store.Wait(ctx, driver.Request{Name: "name", Token: driver.TokenOf("waiter"), TTL: time.Minute}, true)
 		}()
 		eventually(t, "the waiter has a place", func() bool {
 			st, err := a.store.Inspect(t.Context(), "name")

@@ -79,7 +79,7 @@ func TestConfirmTxOfAnotherTransaction(t *testing.T) {
 				for _, way := range []string{"LockTx", "CheckTx", "LockTx before and after"} {
 					t.Run(pool+"/"+end+"/"+way, func(t *testing.T) {
 						name := t.Name()
-						g, err := a.store.Acquire(t.Context(), driver.Request{Name: name, Token: "t", TTL: time.Minute})
+						g, err := a.store.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf("t"), TTL: time.Minute})
 						noError(t, err)
 						tx, err := db.BeginTx(t.Context(), nil)
 						noError(t, err)

@@ -114,7 +114,7 @@ func TestTransactionOfAnotherDatabase(t *testing.T) {
 			tx := b.begin(t, sql.LevelDefault)
 			wantError(t, "LockTx", a.store.LockTx(t.Context(), tx, "name"), driver.ErrInvalid)
 			noError(t, tx.Rollback())
-			g, err := a.store.Acquire(t.Context(), driver.Request{Name: "name", Token: "token", TTL: time.Minute})
+			g, err := a.store.Acquire(t.Context(), driver.Request{Name: "name", Token: driver.TokenOf("token"), TTL: time.Minute})
 			noError(t, err)
 			tx = b.begin(t, sql.LevelDefault)
 			wantError(t, "CheckTx", a.store.CheckTx(t.Context(), tx, granted{"name", g.Fence}), driver.ErrInvalid)

@@ -85,7 +85,7 @@ func fromURL(ctx context.Context, rawURL string, o sqlstore.Opener, opts ...sqls
 
 func take(t *testing.T, s driver.Store, name, token string) error {
 	t.Helper()
-	_, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: time.Minute})
+	_, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute})
 	return err
 }
 

@@ -87,7 +87,7 @@ func waitersOf(t *testing.T, driverName, dsn, rawURL string, o sqlstore.Opener) 
 	}
 	noError(t, take(t, all[0], "job", "holder"))
 	for i := range cap(done) {
-		r := driver.Request{Name: "job", Token: "waiter " + string(rune('a'+i)), TTL: time.Minute}
+		r := driver.Request{Name: "job", Token: driver.TokenOf("waiter " + string(rune('a'+i))), TTL: time.Minute}
 		go func() {
 			_, err := all[i%2].(driver.Waiter).Wait(ctx, r, true)
 			done <- err

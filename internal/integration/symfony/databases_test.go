@@ -97,7 +97,7 @@ func (d database) raw(t testing.TB) *sql.DB {
 func hold(t testing.TB, s driver.Store, name string) (token string) {
 	t.Helper()
 	token = newToken()
-	if _, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: token, TTL: time.Minute}); err != nil {
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(token), TTL: time.Minute}); err != nil {
 		t.Fatalf("Acquire of %q: %v", name, err)
 	}
 	return token

@@ -116,14 +116,14 @@ func newerFormat(t *testing.T, d database) {
 	}
 	php.acquire("brief", newToken(), "1.5") // a lease that ends between two seconds, on SQLite
 	eventually(t, "a lease of PHP's ends", func() bool {
-		_, err := s.Acquire(t.Context(), driver.Request{Name: "brief", Token: newToken(), TTL: time.Minute})
+		_, err := s.Acquire(t.Context(), driver.Request{Name: "brief", Token: driver.TokenOf(newToken()), TTL: time.Minute})
 		return err == nil
 	})
 }
 
 func refused(t *testing.T, s driver.Store, name string) *driver.HeldError {
 	t.Helper()
-	_, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: newToken(), TTL: time.Minute})
+	_, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(newToken()), TTL: time.Minute})
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("Acquire of %q, which is held: %v", name, err)
@@ -204,7 +204,7 @@ func oddTables(t *testing.T, d database) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: newToken(), TTL: time.Minute}); !errors.Is(err, driver.ErrUnavailable) {
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf(newToken()), TTL: time.Minute}); !errors.Is(err, driver.ErrUnavailable) {
 		t.Errorf("Acquire in a table without a primary key: %v", err)
 	}
 	run("CREATE TABLE own (i VARCHAR(64) PRIMARY KEY, k VARCHAR(44), e INTEGER)")
@@ -248,12 +248,12 @@ func oldRows(t *testing.T, d database) {
 // mysqlTexts: MySQL compares texts by the collation of the table.
 func mysqlTexts(t *testing.T, d database, run func(string)) {
 	s := d.must(t, "symfony", "texts")
-	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job ", Token: newToken(), TTL: time.Minute}); !errors.Is(err, driver.ErrInvalid) {
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "job ", Token: driver.TokenOf(newToken()), TTL: time.Minute}); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("a name with a space at its end: %v", err)
 	}
 	run("CREATE TABLE folded (key_id VARCHAR(64) NOT NULL PRIMARY KEY, key_token VARCHAR(44) NOT NULL, key_expiration INT UNSIGNED NOT NULL) CHARACTER SET utf8mb3 COLLATE utf8mb3_unicode_ci")
 	s = d.must(t, "symfony", "folded")
-	if _, err := s.Acquire(t.Context(), driver.Request{Name: "Job", Token: "token", TTL: time.Minute}); err != nil {
+	if _, err := s.Acquire(t.Context(), driver.Request{Name: "Job", Token: driver.TokenOf("token"), TTL: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, s, "job") // as for PHP
@@ -295,7 +295,7 @@ func lateStatement(t *testing.T, d database) {
 		eventually(t, what+": a statement waits", func() bool { // a busy machine may not have sent it in time
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			g, err := s.Acquire(ctx, driver.Request{Name: what, Token: token, TTL: time.Hour})
+			g, err := s.Acquire(ctx, driver.Request{Name: what, Token: driver.TokenOf(token), TTL: time.Hour})
 			if err == nil {
 				t.Errorf("%s: granted: %+v", what, g)
 			}

@@ -35,7 +35,7 @@ func killedHolder(t *testing.T, d database) {
 	if _, err := d.raw(t).Exec(d.sql("UPDATE killed SET key_expiration = {now} + 2")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Wait(t.Context(), driver.Request{Name: "job", Token: newToken(), TTL: time.Second}, true); err != nil {
+	if _, err := s.Wait(t.Context(), driver.Request{Name: "job", Token: driver.TokenOf(newToken()), TTL: time.Second}, true); err != nil {
 		t.Fatal(err)
 	}
 	hold(t, s, "job")
@@ -60,7 +60,7 @@ func holdForever(d database) {
 	ctx := context.Background()
 	s, err := d.open(ctx, "symfony73", "killed")
 	if err == nil {
-		_, err = s.Acquire(ctx, driver.Request{Name: "job", Token: newToken(), TTL: time.Minute})
+		_, err = s.Acquire(ctx, driver.Request{Name: "job", Token: driver.TokenOf(newToken()), TTL: time.Minute})
 	}
 	if err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")

@@ -69,14 +69,14 @@ func fileStore(dir string, d time.Duration) (measure.Figures, error) {
 func throughDriver(s driver.Store, d time.Duration) (measure.Figures, error) {
 	ctx := context.Background()
 	request := driver.Request{
-		Name: "nightly-report", Token: "4711", TTL: 30 * time.Second,
+		Name: "nightly-report", Token: driver.TokenOf("4711"), TTL: 30 * time.Second,
 		Holder: driver.Holder{Host: "db1.example.com", PID: os.Getpid(), Label: "report"},
 	}
 	return loop(d, func() error {
 		if _, err := s.Acquire(ctx, request); err != nil {
 			return err
 		}
-		if found, err := s.Release(ctx, request.Name, request.Token, 0); found != driver.OutcomeReleased {
+		if found, err := s.Release(ctx, request.Name, request.Token.Text(), 0); found != driver.OutcomeReleased {
 			return fmt.Errorf("the release found the lock %v, %w", found, err)
 		}
 		return nil

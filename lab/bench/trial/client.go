@@ -94,12 +94,12 @@ func (d *direct) token() string {
 }
 
 func (d *direct) lock(ctx context.Context, name string) (func() error, error) {
-	r := driver.Request{Name: name, Token: d.token(), TTL: TTL, Holder: driver.Holder{Host: "bench", PID: os.Getpid()}}
+	r := driver.Request{Name: name, Token: driver.TokenOf(d.token()), TTL: TTL, Holder: driver.Holder{Host: "bench", PID: os.Getpid()}}
 	if _, err := d.store.Acquire(ctx, r); err != nil {
 		return nil, err
 	}
 	return func() error {
-		found, err := d.store.Release(context.Background(), name, r.Token, 0)
+		found, err := d.store.Release(context.Background(), name, r.Token.Text(), 0)
 		if err == nil && found != driver.OutcomeReleased {
 			err = fmt.Errorf("the release found the lock %v", found)
 		}

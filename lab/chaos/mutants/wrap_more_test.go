@@ -63,7 +63,7 @@ type lossyPass struct {
 func (s lossyPass) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	out, g, err := s.passing.Pass(ctx, token, next)
 	if err == nil && s.every(5, "pass") {
-		lost.Store(next.Token, true)
+		lost.Store(next.Token.Text(), true)
 		return driver.OutcomeGone, driver.Grant{}, driver.ErrUncertain
 	}
 	return out, g, err
@@ -96,7 +96,7 @@ func (s *haunted) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	defer s.waiters.Add(-1)
 	g, err := s.onServer.Wait(ctx, r, reserve)
 	if err != nil && ctx.Err() != nil && !r.Shared && s.every(10, "given up") {
-		go s.haunt(driver.Request{Name: r.Name, Token: r.Token + "ghost", TTL: 2 * time.Second, Holder: r.Holder})
+		go s.haunt(driver.Request{Name: r.Name, Token: driver.TokenOf(r.Token.Text() + "ghost"), TTL: 2 * time.Second, Holder: r.Holder})
 	}
 	return g, err
 }
@@ -107,5 +107,5 @@ func (s *haunted) haunt(r driver.Request) {
 		s.Store.Acquire(ctx, r) // with the same token it also extends the lease
 		<-time.After(20 * time.Millisecond)
 	}
-	s.Store.Release(ctx, r.Name, r.Token, 0)
+	s.Store.Release(ctx, r.Name, r.Token.Text(), 0)
 }

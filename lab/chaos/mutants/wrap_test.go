@@ -73,7 +73,7 @@ type anyRelease struct {
 func (s anyRelease) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	g, err := s.Store.Acquire(ctx, r)
 	if err == nil {
-		s.granted(r.Name, r.Token)
+		s.granted(r.Name, r.Token.Text())
 	}
 	return g, err
 }
@@ -81,7 +81,7 @@ func (s anyRelease) Acquire(ctx context.Context, r driver.Request) (driver.Grant
 func (s anyRelease) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	g, err := s.wrap.Wait(ctx, r, reserve)
 	if g.TTL > 0 {
-		s.granted(r.Name, r.Token)
+		s.granted(r.Name, r.Token.Text())
 	}
 	return g, err
 }
@@ -184,7 +184,7 @@ type anyPromotion struct{ wrap }
 func (s anyPromotion) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	g, err := s.wrap.Convert(ctx, r)
 	if errors.Is(err, driver.ErrHeld) {
-		if g, err = s.Extend(ctx, r.Name, r.Token, r.TTL); err == nil {
+		if g, err = s.Extend(ctx, r.Name, r.Token.Text(), r.TTL); err == nil {
 			g.Fence++
 		}
 	}
@@ -200,7 +200,7 @@ type revival struct {
 func (s revival) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	out, err := s.Store.Release(ctx, name, token, keep)
 	if err == nil && s.every(20, "late") {
-		s.Store.Acquire(ctx, driver.Request{Name: name, Token: token, TTL: 2 * time.Second})
+		s.Store.Acquire(ctx, driver.Request{Name: name, Token: driver.TokenOf(token), TTL: 2 * time.Second})
 	}
 	return out, err
 }
@@ -246,7 +246,7 @@ type deaf struct {
 func (s deaf) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
 	g, err := s.wrap.Wait(ctx, r, reserve)
 	if err == nil && s.every(50, "deaf") {
-		s.Store.Release(context.WithoutCancel(ctx), r.Name, r.Token, 0)
+		s.Store.Release(context.WithoutCancel(ctx), r.Name, r.Token.Text(), 0)
 		<-ctx.Done()
 		return driver.Grant{}, ctx.Err()
 	}

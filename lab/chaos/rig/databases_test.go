@@ -134,7 +134,7 @@ func grantOnce(ctx context.Context, config, name string) error {
 }
 
 func grantAt(ctx context.Context, s driver.Store, name string) error {
-	_, err := s.Acquire(ctx, driver.Request{Name: name, Token: name, TTL: time.Second})
+	_, err := s.Acquire(ctx, driver.Request{Name: name, Token: driver.TokenOf(name), TTL: time.Second})
 	if errors.Is(err, driver.ErrUncertain) || err == nil {
 		_, _ = s.Release(ctx, name, name, 0) // its error is ignored: that of the grant is returned
 	}

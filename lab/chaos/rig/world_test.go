@@ -93,7 +93,7 @@ func TestSQLiteBackup(t *testing.T) {
 				return s
 			}
 			take := func(s driver.Store, token string) driver.Grant {
-				g, err := s.Acquire(t.Context(), driver.Request{Name: "since", Token: token, TTL: time.Minute})
+				g, err := s.Acquire(t.Context(), driver.Request{Name: "since", Token: driver.TokenOf(token), TTL: time.Minute})
 				if err != nil {
 					t.Fatalf("%s: %v", token, err)
 				}

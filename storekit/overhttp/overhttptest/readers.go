@@ -42,7 +42,7 @@ func CheckReaders(t *testing.T, store driver.Store, n int) {
 		if i%8 != 0 && i != len(all)-1 {
 			continue
 		}
-		if err := answered(func() error { _, err := store.Extend(t.Context(), r.Name, r.Token, 2*time.Hour); return err }); err != nil {
+		if err := answered(func() error { _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), 2*time.Hour); return err }); err != nil {
 			t.Fatalf("Extend: %v", err)
 		}
 		if err := answered(func() error { _, err := store.Acquire(t.Context(), r); return err }); err != nil {
@@ -52,7 +52,7 @@ func CheckReaders(t *testing.T, store driver.Store, n int) {
 	for _, r := range all {
 		var out driver.Outcome
 		tries := 0 // an earlier one may have released the hold
-		err := answered(func() (err error) { tries++; out, err = store.Release(t.Context(), r.Name, r.Token, 0); return err })
+		err := answered(func() (err error) { tries++; out, err = store.Release(t.Context(), r.Name, r.Token.Text(), 0); return err })
 		if out != driver.OutcomeReleased && (tries == 1 || out != driver.OutcomeGone) || err != nil {
 			t.Fatalf("Release: %v, %v", out, err)
 		}
@@ -80,7 +80,7 @@ func answered(call func() error) (err error) {
 // reader returns a request of a reader whose label has so many bytes. JSON needs six bytes for each
 // of them.
 func reader(label int) driver.Request {
-	return driver.Request{Name: "readers", Token: rand.Text(), TTL: time.Hour, Shared: true, Holder: driver.Holder{
+	return driver.Request{Name: "readers", Token: driver.TokenOf(rand.Text()), TTL: time.Hour, Shared: true, Holder: driver.Holder{
 		Host: strings.Repeat("<", label/4), Label: strings.Repeat("<", label),
 	}}
 }

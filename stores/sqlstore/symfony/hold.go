@@ -43,8 +43,8 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer done()
-	id, token := s.layout.storedID(s.engine, r.Name), storedToken(r.Token)
-	if r.Replaces != "" {
+	id, token := s.layout.storedID(s.engine, r.Name), storedToken(r.Token.Text())
+	if r.Replaces.Text() != "" {
 		return s.replace(ctx, id, token, &r)
 	}
 	if err := s.here.leaveGap(ctx, id); err != nil {
@@ -66,7 +66,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 // replace transfers the hold of the token r.Replaces to the given token. The lease of that hold
 // must not have ended.
 func (s *Store) replace(ctx context.Context, id, token string, r *driver.Request) (driver.Grant, error) {
-	is, adopted, err := s.writeRow(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, storedToken(r.Replaces))
+	is, adopted, err := s.writeRow(ctx, id, s.sql.adopt, token, s.seconds(r.TTL), id, storedToken(r.Replaces.Text()))
 	// An earlier try of this request may already have transferred the hold. Then only the lease has
 	// to be renewed.
 	if err == nil && !adopted && is.token == token && is.live() {

@@ -149,7 +149,7 @@ func TestFilterAndHost(t *testing.T) {
 	b := newBench(t, nil)
 	b.take("deploy/web", padlock.Label("release 7"))
 	b.take("nightly")
-	ask := driver.Request{Name: "import", Token: "x", TTL: 50 * time.Second, Holder: driver.Holder{Host: "web-9", PID: 7}}
+	ask := driver.Request{Name: "import", Token: driver.TokenOf("x"), TTL: 50 * time.Second, Holder: driver.Holder{Host: "web-9", PID: 7}}
 	if _, err := b.store.Acquire(t.Context(), ask); err != nil {
 		t.Fatal(err)
 	}

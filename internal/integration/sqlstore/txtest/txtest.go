@@ -121,7 +121,7 @@ const token = "process a"
 
 func (m *meeting) run(first, second way) {
 	m.lock.name = m.t.Name()
-	r := driver.Request{Name: m.lock.name, Token: token, TTL: time.Minute, Holder: driver.Holder{Host: "a", PID: 1}}
+	r := driver.Request{Name: m.lock.name, Token: driver.TokenOf(token), TTL: time.Minute, Holder: driver.Holder{Host: "a", PID: 1}}
 	g, err := m.a.Store.Acquire(m.t.Context(), r)
 	m.noError("Acquire of a free name", err)
 	m.lock.fence = g.Fence
@@ -221,11 +221,11 @@ func (m *meeting) get(w way) error {
 	ctx, cancel := m.patience()
 	defer cancel()
 	if w == acquire {
-		r := driver.Request{Name: m.lock.name, Token: "process b", TTL: time.Minute, Holder: driver.Holder{Host: "b", PID: 1}}
+		r := driver.Request{Name: m.lock.name, Token: driver.TokenOf("process b"), TTL: time.Minute, Holder: driver.Holder{Host: "b", PID: 1}}
 		if _, err := m.b.Store.Acquire(ctx, r); err != nil {
 			return err
 		}
-		_, err := m.b.Store.Release(ctx, m.lock.name, r.Token, 0)
+		_, err := m.b.Store.Release(ctx, m.lock.name, r.Token.Text(), 0)
 		return err
 	}
 	if w == checkTx {
