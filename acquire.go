@@ -82,7 +82,7 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	switch {
 	case a.set.slots != 0 && a.replaces == nil:
 		h, err = a.takePermit(name)
-	case a.set.token != nil && a.set.wait != 0:
+	case !a.set.token.IsZero() && a.set.wait != 0:
 		h, err = a.takeWithToken(name)
 	default:
 		if err = a.check(name); err == nil {

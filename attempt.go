@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/padlock-go/padlock/driver"
 )
@@ -12,11 +13,10 @@ import (
 // at a time, whose outcome may remain unknown.
 type attempt struct {
 	call
-	last    bool           // does not repeat a request without a reply
-	request driver.Request // without its secrets; see toSend
-	spent   []secret       // for Request.Spent
-	taker   taker          // sends the request; the store, if the caller gives none
-	permits int            // the request takes any of so many permits; 0 if it takes one lock
+	last    bool // does not repeat a request without a reply
+	request driver.Request
+	taker   taker // sends the request; the store, if the caller gives none
+	permits int   // the request takes any of so many permits; 0 if it takes one lock
 	h       *hold
 	held    error    // the last *HeldError
 	inLine  bool     // the call joins the line at once, because others wait there or a holder may pass its lock on
@@ -57,23 +57,21 @@ func (a *attempt) prepare(name string) error {
 		return ErrClosed
 	}
 	a.request = driver.Request{
-		Name: name, Token: driver.TokenOf(token.reveal()), Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
+		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: set.label, Plan: set.plan},
 	}
 	if l.cfg.trace != nil {
 		a.request.Holder.Trace = l.traceOf(a.ctx)
 	}
 	if a.replaces != nil {
-		a.request.Shared, a.request.Replaces = a.replaces.shared, driver.TokenOf(a.replaces.token.reveal())
+		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
 	}
 	if a.request.Detached = l.guarantees.Bound != driver.BoundToNothing && (set.detached || a.replaces != nil); a.request.Detached {
 		if !l.guarantees.Detached || a.request.Shared {
 			return errors.ErrUnsupported
 		}
 	}
-	err := a.request.Validate(&l.guarantees)
-	a.request.Token, a.request.Replaces = driver.TokenOf(""), driver.TokenOf("")
-	if err != nil {
+	if err := a.request.Validate(&l.guarantees); err != nil {
 		return err
 	}
 	a.request.TTL = set.firstLease(&l.guarantees)
@@ -130,7 +128,7 @@ func (a *attempt) askOnce() (mustWait bool, err error) {
 // the lock. Then giveUpToken begins a clean-up, which releases that lock.
 func (a *attempt) tryStore(sentAt driver.Instant) error {
 	for i := 0; ; i++ {
-		g, err := a.taker.Acquire(a.ctx, a.toSend())
+		g, err := a.taker.Acquire(a.ctx, a.request)
 		if err == nil {
 			err = a.acceptGrant(sentAt, g)
 		}
@@ -206,7 +204,7 @@ func (a *attempt) complete(now driver.Instant) {
 	if l.handover.holders != nil && !a.h.shared {
 		l.handover.holders[a.h.name] = a.h
 	}
-	if a.unsure && a.set.token == nil {
+	if a.unsure && a.set.token.IsZero() {
 		late := a.cleanUpOf(a.request.Name)
 		a.h.late = &late
 	}
@@ -249,7 +247,7 @@ func (a *attempt) announce() {
 // drop ends an attempt that failed, and returns its error.
 func (a *attempt) drop(err error) error {
 	err = callerError(a.ctx, err)
-	if a.unsure || a.cleanUp && a.set.token != nil { // with Token there is no clean-up
+	if a.unsure || a.cleanUp && !a.set.token.IsZero() { // with Token there is no clean-up
 		err = withUncertain(err)
 	}
 	a.giveUpToken()
@@ -279,7 +277,7 @@ func (a *attempt) noteUnsure() { a.cleanUp, a.unsure = true, true }
 // giveUpToken begins a clean-up if the store may have granted something to the token. With Token it
 // does not: a repeat of the call, perhaps in another process, may have the lock now.
 func (a *attempt) giveUpToken() {
-	if a.cleanUp && a.set.token == nil {
+	if a.cleanUp && a.set.token.IsZero() {
 		a.l.cleaner.add(a.cleanUpOf(a.h.name), a.request.TTL)
 	}
 	a.cleanUp, a.unsure = false, false
@@ -296,25 +294,11 @@ func (a *attempt) cleanUpOf(name string) cleanUp {
 }
 
 // newToken returns the first token of the attempt.
-func (a *attempt) newToken() secret {
-	if a.set.token != nil {
+func (a *attempt) newToken() driver.Token {
+	if !a.set.token.IsZero() {
 		return a.set.token
 	}
-	return hide(newToken())
-}
-
-// toSend returns the request with its secrets. The attempt keeps them hidden, because a Locker leads
-// to its waiters.
-func (a *attempt) toSend() driver.Request {
-	r := a.request
-	r.Token = driver.TokenOf(a.h.token.reveal())
-	if a.replaces != nil {
-		r.Replaces = driver.TokenOf(a.replaces.token.reveal())
-	}
-	for _, token := range a.spent {
-		r.Spent = append(r.Spent, token.reveal())
-	}
-	return r
+	return driver.TokenOf(newToken())
 }
 
 // renewToken gives the attempt a new token, and adds the old one to Request.Spent, which lists the
@@ -322,14 +306,16 @@ func (a *attempt) toSend() driver.Request {
 // store (quorum) finds a hold with one of these tokens, it knows that the hold is left over from an
 // earlier try of the same caller. With Token, the attempt keeps its token.
 func (a *attempt) renewToken() {
-	if a.set.token != nil {
+	if !a.set.token.IsZero() {
 		return
 	}
 	a.giveUpToken()
 	a.l.mu.Lock()
 	defer a.l.mu.Unlock()
 	if !a.l.guarantees.InProcess {
-		a.spent = append(a.spent[max(0, len(a.spent)+1-driver.MaxSpent):], a.h.token)
+		spent := a.request.Spent[max(0, len(a.request.Spent)+1-driver.MaxSpent):]
+		a.request.Spent = append(slices.Clip(spent), a.h.token) // a copy, since a request under way has the old list
 	}
-	a.h.token = hide(newToken())
+	a.h.token = driver.TokenOf(newToken())
+	a.request.Token = a.h.token
 }

@@ -56,7 +56,7 @@ func (c *call) check(name string) error {
 func (c *call) checkToken() error {
 	g := &c.l.guarantees
 	switch t := c.set.token; {
-	case t == nil:
+	case t.IsZero():
 		return nil
 	case g.RefusedIsSpent:
 		return fmt.Errorf("Token: a store of the kind %q grants nothing for a token that it has refused; use one of its members: %w", g.Store, errors.ErrUnsupported)
@@ -64,12 +64,12 @@ func (c *call) checkToken() error {
 		return fmt.Errorf("Token: the locks of this store end with their %v, so no other process can repeat a call: %w", g.Bound, errors.ErrUnsupported)
 	case g.Bound != driver.BoundToNothing && !c.set.detached && c.replaces == nil:
 		return fmt.Errorf("Token: this lock would end with its %v; give Detached too: %w", g.Bound, errors.ErrUnsupported)
-	case strings.ContainsFunc(t.reveal(), func(r rune) bool { return r <= ' ' || r > '~' }):
+	case strings.ContainsFunc(t.Text(), func(r rune) bool { return r <= ' ' || r > '~' }):
 		return fmt.Errorf("%w: token has a character that is not printable ASCII, or a space", ErrInvalid)
-	case c.replaces != nil && c.replaces.token.reveal() == t.reveal():
+	case c.replaces != nil && c.replaces.token.Text() == t.Text():
 		return fmt.Errorf("%w: Token is the token of the key, which ends when the lock is adopted; use another one", ErrInvalid)
 	default:
-		return driver.CheckToken(t.reveal())
+		return driver.CheckToken(t.Text())
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 
 type cleanUp struct {
 	name    string
-	token   secret
+	token   driver.Token
 	acquire bool // a request to acquire name may still be on its way
 	permits int  // if not 0, token may have one of the permits 0 to permits-1 of name
 	keep    time.Duration
@@ -180,7 +180,7 @@ func (c *cleaner) repeatRelease(j job) (driver.Outcome, error) {
 			name = driver.SlotName(j.name, permit)
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
-		out, err := c.l.store.Release(ctx, name, j.token.reveal(), j.keep)
+		out, err := c.l.store.Release(ctx, name, j.token.Text(), j.keep)
 		cancel()
 		if err == nil && foundNothing(out) && permit+1 < j.permits {
 			permit++

@@ -21,7 +21,7 @@ func (h *hold) passOn(ctx context.Context, t *turn) passed {
 	l := h.locker
 	ended := ctx.Err() != nil // without mu, since ctx may be the context of a lock
 	l.mu.Lock()
-	r, passer := t.a.toSend(), l.handover.passer
+	r, passer := t.a.request, l.handover.passer
 	if t.gone || l.closed || r.Shared || ended {
 		l.passingOver(t, turnCalled)
 		l.unlock()
@@ -29,7 +29,7 @@ func (h *hold) passOn(ctx context.Context, t *turn) passed {
 	}
 	l.unlock()
 	sent := l.clock.Now()
-	out, g, err := passer.Pass(ctx, h.token.reveal(), r)
+	out, g, err := passer.Pass(ctx, h.token.Text(), r)
 	by := l.passedTo(t, &r, sent, g, err)
 	return passed{err == nil, out, err != nil && !definite(err), 1, by}
 }
@@ -50,7 +50,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	switch {
 	case t.gone && (granted || lost):
 		l.unlock()
-		l.cleaner.add(cleanUp{name: r.Name, token: hide(r.Token.Text()), acquire: true, events: t.a.events}, r.TTL)
+		l.cleaner.add(cleanUp{name: r.Name, token: r.Token, acquire: true, events: t.a.events}, r.TTL)
 		l.mu.Lock()
 	case granted && !l.closed && !t.gone && l.renewer.recordGrant(t.a.h, sent, now, g, t.a.set.maxHold):
 		newState, by, t.a.by = turnGiven, HandOverByRelease, HandOverByRelease

@@ -62,7 +62,7 @@ type hold struct {
 	self   Lock // the Lock that the caller gets if there is no observer; see lockOf
 	locker *Locker
 	name   string
-	token  secret
+	token  driver.Token
 	terms
 	outer    *hold       // the hold in whose context this one was taken
 	events   *eventQueue // nil if there is no observer
@@ -202,7 +202,7 @@ func (h *hold) check(ctx context.Context) error {
 		return failed(OpCheck, h.name, h.lateCause(ctx, err))
 	}
 	sent := h.locker.clock.Now()
-	g, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), 0)
+	g, err := h.locker.store.Extend(ctx, h.name, h.token.Text(), 0)
 	if err != nil {
 		h.noticeLoss(err)
 		return failed(OpCheck, h.name, callerError(ctx, err))
@@ -230,7 +230,7 @@ func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 		return failed(OpExtend, h.name, h.lateCause(ctx, err))
 	}
 	sent := h.locker.clock.Now()
-	g, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), ttl)
+	g, err := h.locker.store.Extend(ctx, h.name, h.token.Text(), ttl)
 	if err == nil {
 		err = h.locker.checkLease(h.detached, &g)
 	}
@@ -332,7 +332,7 @@ func (h *hold) file() (*os.File, error) {
 	h.locker.mu.Lock()
 	h.locker.unlist(h)
 	h.locker.unlock()
-	f, err := p.File(h.name, h.token.reveal())
+	f, err := p.File(h.name, h.token.Text())
 	if err != nil {
 		return nil, failed(OpFile, h.name, err)
 	}
@@ -373,7 +373,7 @@ func (h *hold) lateCause(ctx context.Context, cause error) error {
 	if !ranOut {
 		return cause
 	}
-	_, err := h.locker.store.Extend(ctx, h.name, h.token.reveal(), 0)
+	_, err := h.locker.store.Extend(ctx, h.name, h.token.Text(), 0)
 	switch {
 	case err == nil || errors.Is(err, ErrExpired): // a lease lasts a little longer in the store
 		return ErrExpired

@@ -20,7 +20,7 @@ import (
 // Keys are compared with Key.Equal. The zero Key stands for no lock.
 type Key struct {
 	name   string
-	token  secret
+	token  driver.Token
 	store  string // the id of its store; "" if it is not known
 	shared bool
 }
@@ -39,7 +39,7 @@ func KeyFor(name, token string, mode Mode) (Key, error) {
 	if err := driver.CheckToken(token); err != nil {
 		return Key{}, fmt.Errorf("padlock: key: %w", err)
 	}
-	return Key{name: name, token: hide(token), shared: mode == ModeShared}, nil
+	return Key{name: name, token: driver.TokenOf(token), shared: mode == ModeShared}, nil
 }
 
 // Name returns the name of the lock.
@@ -47,7 +47,7 @@ func (k Key) Name() string { return k.name }
 
 // Token returns the secret token of the lock in its store. A program that does not use padlock can
 // take the lock over with this token.
-func (k Key) Token() string { return k.token.reveal() }
+func (k Key) Token() string { return k.token.Text() }
 
 // Shared reports whether the lock is shared.
 func (k Key) Shared() bool { return k.shared }
@@ -74,7 +74,7 @@ type keyText struct {
 // Text returns the key as one word of ASCII letters, digits and "._-", for ParseKey in another
 // process. The text is the secret.
 func (k Key) Text() string {
-	body, err := json.Marshal(keyText{[]byte(k.name), k.token.reveal(), k.shared, k.store})
+	body, err := json.Marshal(keyText{[]byte(k.name), k.token.Text(), k.shared, k.store})
 	if err != nil {
 		panic(err) // cannot happen: JSON can write strings, bytes and a bool
 	}
@@ -108,7 +108,7 @@ func ParseKey(text string) (Key, error) {
 	if !isStoreID(t.Store) {
 		return Key{}, fmt.Errorf("%w: key: it is damaged", ErrInvalid)
 	}
-	return Key{string(t.Name), hide(t.Token), t.Store, t.Shared}, nil
+	return Key{string(t.Name), driver.TokenOf(t.Token), t.Store, t.Shared}, nil
 }
 
 // MarshalText returns an error. So encoders of JSON, XML and logs neither write the secret nor lose
@@ -120,7 +120,7 @@ var errKeyIsSecret = errors.New("padlock: a Key is a secret and no encoder write
 // Equal reports whether k and other stand for the same hold, in the same mode, and name the same
 // store.
 func (k Key) Equal(other Key) bool {
-	return k.name == other.name && k.token.reveal() == other.token.reveal() && k.store == other.store && k.shared == other.shared
+	return k.name == other.name && k.token.Text() == other.token.Text() && k.store == other.store && k.shared == other.shared
 }
 
 // notThisFormat returns the error for a text that does not begin like a key.

@@ -104,7 +104,7 @@ func (t *taking) check(names []string) error {
 	switch {
 	case len(names) == 0:
 		return fmt.Errorf("%w: no name is given", ErrInvalid)
-	case t.set.token != nil:
+	case !t.set.token.IsZero():
 		return errTokenOfSeveral
 	case t.set.slots != 0:
 		return fmt.Errorf("%w: Slots is for one name", ErrInvalid)

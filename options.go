@@ -45,8 +45,8 @@ type settings struct {
 	fenceAbove  uint64
 	label       string
 	detached    bool
-	token       secret // nil without Token
-	slots       int    // 0 without Slots; below 0 if the parameter of Slots is invalid
+	token       driver.Token // zero without Token
+	slots       int          // 0 without Slots; below 0 if the parameter of Slots is invalid
 
 	// These follow from the other fields; see complete.
 	plan  time.Duration // the planned length of the hold; 0 if there is no plan
@@ -234,7 +234,7 @@ func WithClock(c driver.Clock) LockerOption { return lockerOption(func(cfg *conf
 // check returns the first error that it finds in the options of a Locker, or nil.
 func (c *config) check(g *driver.Guarantees) error {
 	switch {
-	case c.defaults.token != nil:
+	case !c.defaults.token.IsZero():
 		return errTokenOfAll
 	case c.maxWaiters < 0:
 		return fmt.Errorf("%w: MaxWaiters is %d, 0 or more is allowed", ErrInvalid, c.maxWaiters)

@@ -221,7 +221,7 @@ func (h *hold) releaseAtStore(ctx context.Context, keep time.Duration, p passed)
 			err = errNotSent
 			break
 		}
-		out, err = l.store.Release(ctx, h.name, h.token.reveal(), keep)
+		out, err = l.store.Release(ctx, h.name, h.token.Text(), keep)
 		if err == nil || cannotCool(out, err) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 			return out, unsure, false, err
 		}

@@ -454,7 +454,7 @@ func (b *renewalBatch) send(store driver.Store) []driver.Extended {
 	}
 	answers := make([]driver.Extended, len(b.holds))
 	for i, h := range b.holds {
-		answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token.reveal(), h.ttl)
+		answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token.Text(), h.ttl)
 	}
 	return answers
 }
@@ -462,7 +462,7 @@ func (b *renewalBatch) send(store driver.Store) []driver.Extended {
 func (b *renewalBatch) together() ([]driver.Extended, error) {
 	all := make([]driver.Extension, len(b.holds))
 	for i, h := range b.holds {
-		all[i] = driver.Extension{Name: h.name, Token: driver.TokenOf(h.token.reveal()), TTL: h.ttl}
+		all[i] = driver.Extension{Name: h.name, Token: h.token, TTL: h.ttl}
 	}
 	return b.batcher.ExtendBatch(b.ctx, all)
 }
@@ -477,7 +477,7 @@ func (h *hold) patience(now driver.Instant) time.Duration {
 func (h *hold) request(shared bool) driver.Request {
 	l := h.locker
 	return driver.Request{
-		Name: h.name, Token: driver.TokenOf(h.token.reveal()), Shared: shared, TTL: h.ttl,
+		Name: h.name, Token: h.token, Shared: shared, TTL: h.ttl,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: h.label, Plan: h.plan},
 	}
 }

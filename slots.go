@@ -145,7 +145,7 @@ func (p *permitCall) runStates() (*hold, error) {
 	}()
 	p.start = l.clock.Now()
 	p.held = make([]error, p.set.slots)
-	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip || p.set.token != nil {
+	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip || !p.set.token.IsZero() {
 		h, err := p.scan(!wait)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || p.skips() {
 			return h, err
@@ -176,7 +176,7 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	switch {
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
 		return nil, fmt.Errorf("%w; %w", p.refusal(), p.ctx.Err())
-	case errors.Is(err, ErrHeld) && p.set.token != nil:
+	case errors.Is(err, ErrHeld) && !p.set.token.IsZero():
 		return p.scan(false) // a repeat of this call may have got a permit meanwhile
 	case errors.Is(err, ErrHeld):
 		return nil, p.refusal()

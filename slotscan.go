@@ -89,7 +89,7 @@ func (p *permitCall) gateTaken() bool {
 // is that permit, and otherwise -1.
 func (p *permitCall) scanSingly(mine int) (*hold, error) {
 	first := max(mine, 0)
-	if len(p.held) > watchMost && p.set.token == nil {
+	if len(p.held) > watchMost && p.set.token.IsZero() {
 		first = rand.IntN(len(p.held))
 	}
 	for i := range p.held {
@@ -110,7 +110,7 @@ func (p *permitCall) scanSingly(mine int) (*hold, error) {
 
 // noteOutcome notes whether the caller's token may have a permit after the error of a try.
 func (p *permitCall) noteOutcome(err error) {
-	p.unsure = err != nil && (p.unsure || p.set.token != nil && errors.Is(err, ErrUncertain))
+	p.unsure = err != nil && (p.unsure || !p.set.token.IsZero() && errors.Is(err, ErrUncertain))
 }
 
 // refusal returns one *HeldError for all permits.
@@ -153,11 +153,11 @@ func (p *permitCall) attempt() *attempt {
 // findPermit returns the permit that the caller's token has, or -1. A store that cannot take any
 // permit in one step would grant the token a second permit.
 func (p *permitCall) findPermit() (int, error) {
-	if p.set.token == nil {
+	if p.set.token.IsZero() {
 		return -1, nil
 	}
 	for i := range p.set.slots {
-		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), p.set.token.reveal(), 0)
+		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), p.set.token.Text(), 0)
 		switch {
 		case err == nil:
 			return i, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // Token takes the lock with the caller's own token t, which makes the call repeatable: while the
@@ -45,7 +47,7 @@ import (
 // The error is errors.ErrUnsupported on a quorum (driver.Guarantees.RefusedIsSpent), and on a store
 // whose locks are bound to a process or a connection, unless the store can detach the lock and
 // Detached is given. It is ErrInvalid for several names, and if Token is given to New.
-func Token(t string) Option { return option(func(s *settings) { s.token = hide(t) }) }
+func Token(t string) Option { return option(func(s *settings) { s.token = driver.TokenOf(t) }) }
 
 // errTokenOfAll is the error of every call if Token is given to New.
 var errTokenOfAll = fmt.Errorf("%w: Token is given to New, and all callers of the Locker would be one caller; give it to Acquire", ErrInvalid)
@@ -132,7 +134,7 @@ func (c *call) tryToken(name string, standIn *Key, by HandOver) (*hold, error) {
 // its wait until countWaiting is called.
 func (c *call) standIn() *attempt {
 	w := &attempt{call: call{method: method{hidden: true}, l: c.l, ctx: c.ctx, set: c.set, start: c.start, noted: true}}
-	w.set.token, w.set.coolDown, w.set.holdAtLeast = nil, 0, 0 // they are for the caller's token
+	w.set.token, w.set.coolDown, w.set.holdAtLeast = driver.Token{}, 0, 0 // they are for the caller's token
 	c.l.countWaiting(1)
 	return w
 }

@@ -198,7 +198,7 @@ func (a *attempt) askStore(ctx context.Context, poll *poller) error {
 		}
 		return a.tryStore(a.l.clock.Now())
 	}
-	g, err := waiter.Wait(ctx, a.toSend(), true)
+	g, err := waiter.Wait(ctx, a.request, true)
 	if err != nil {
 		return &errorWithout{err, []error{ErrUncertain}} // the store cleans up itself after a failed wait
 	}

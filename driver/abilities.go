@@ -78,8 +78,9 @@ type BatchExtender interface {
 
 // Extension has the arguments of one Extend.
 type Extension struct {
-	Name, Token string
-	TTL         time.Duration
+	Name  string
+	Token Token
+	TTL   time.Duration
 }
 
 // Extended is the result of one Extend.

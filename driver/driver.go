@@ -128,7 +128,7 @@ type Store interface {
 // Request is the argument of Acquire, Wait and Convert.
 type Request struct {
 	Name   string
-	Token  string
+	Token  Token
 	Shared bool          // the hold may exist together with other shared holds
 	TTL    time.Duration // length of the lease; a store without leases only checks it
 
@@ -137,7 +137,7 @@ type Request struct {
 	// same mode, with a new fence. If neither hold is live, the error is ErrLost, even if the name
 	// is free. Only a store that binds its holds may return errors.ErrUnsupported, unless the
 	// request is Detached.
-	Replaces string
+	Replaces Token
 
 	// Detached asks a store that binds its holds for a hold that is bound to nothing. It has a
 	// lease and outlives the process. Every program that knows the token can extend, verify,
@@ -154,7 +154,7 @@ type Request struct {
 	// Spent lists tokens of the caller's earlier tries for this name, in order. They may still have
 	// holds at members of a composite store, which does not report the name as held because of
 	// them. Other stores ignore Spent.
-	Spent []string
+	Spent []Token
 
 	Holder Holder // the caller, as others see it
 }

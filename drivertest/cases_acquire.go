@@ -48,17 +48,17 @@ var acquireCases = []testCase{
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
 			for _, cl := range []*client{c.a, c.b} {
 				r := c.request(l.req.Name)
-				r.Spent = []string{newToken(), l.req.Token.Text()}
+				r.Spent = []driver.Token{driver.TokenOf(newToken()), l.req.Token}
 				c.mustRefuse(cl, r, "of a held name, with the holder's token in Spent", l)
 			}
 			c.verify(l, "after others asked for the name")
 			c.releaseFreely(l)
 			r := c.request(l.req.Name)
-			r.Spent = []string{l.req.Token.Text()}
+			r.Spent = []driver.Token{l.req.Token}
 			l = c.takeSoon(c.b, r, "with a spent token in Spent")
 			c.verify(l, "that was taken with a spent token in Spent")
 			r = c.request(c.newName())
-			r.Spent = slices.Repeat([]string{newToken()}, driver.MaxSpent+1)
+			r.Spent = slices.Repeat([]driver.Token{driver.TokenOf(newToken())}, driver.MaxSpent+1)
 			_, err := c.a.Acquire(c.ctx, r)
 			c.invalid(err, "spent", "Acquire with MaxSpent+1 spent tokens")
 		},

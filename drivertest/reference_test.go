@@ -316,7 +316,9 @@ func (s *ref) acquire(r *driver.Request) (driver.Grant, error) {
 		return s.replace(e, r)
 	}
 	if s.is(spentEndsHolds) {
-		e.holds = slices.DeleteFunc(e.holds, func(h *hold) bool { return slices.Contains(r.Spent, h.token) })
+		e.holds = slices.DeleteFunc(e.holds, func(h *hold) bool {
+			return slices.ContainsFunc(r.Spent, func(t driver.Token) bool { return t.Text() == h.token })
+		})
 	}
 	free, err := w.free(e, r) || s.misses(e), w.heldError(e, r)
 	if s.is(actsOnOldNews) {

@@ -30,7 +30,6 @@ type typeChecker struct {
 	files   map[string][]*ast.File // by directory of the package, without tests
 	checked map[string]*types.Package
 	uses    map[string]map[*ast.Ident]types.Object
-	types   map[ast.Expr]types.TypeAndValue // of all expressions that were checked; nil: not wanted
 }
 
 func newTypeChecker(t *testing.T, files []*houseFile) *typeChecker {
@@ -135,7 +134,7 @@ func (c *typeChecker) check(dir string) *types.Package {
 	}
 	c.uses[dir] = map[*ast.Ident]types.Object{}
 	config := types.Config{Importer: c, Error: func(error) {}}
-	pkg, _ := config.Check(path.Join(padlockPath, dir), c.fset, c.files[dir], &types.Info{Uses: c.uses[dir], Types: c.types})
+	pkg, _ := config.Check(path.Join(padlockPath, dir), c.fset, c.files[dir], &types.Info{Uses: c.uses[dir]})
 	c.checked[dir] = pkg
 	return pkg
 }

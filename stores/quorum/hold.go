@@ -60,7 +60,7 @@ func (h *hold) isShared() bool {
 
 // note keeps what a later request for the hold needs, without its tokens.
 func (h *hold) note(r driver.Request) {
-	r.Token, r.Replaces, r.Spent = driver.TokenOf(""), driver.TokenOf(""), nil
+	r.Token, r.Replaces, r.Spent = driver.Token{}, driver.Token{}, nil
 	h.request = r
 }
 

@@ -89,7 +89,7 @@ func TestLeftoverOfASpentTry(t *testing.T) {
 				r := request("n")
 				r.Holder = spent.Holder
 				if own {
-					r.Spent = []string{spent.Token.Text()}
+					r.Spent = []driver.Token{spent.Token}
 				}
 				_, err := cl.Acquire(t.Context(), r)
 				if own && err != nil {
@@ -111,7 +111,7 @@ func TestHeldBesideALeftover(t *testing.T) {
 		spent := leaves(t, cl)
 		take(t, rival, request("n"))
 		r := request("n")
-		r.Holder, r.Spent = spent.Holder, []string{spent.Token.Text()}
+		r.Holder, r.Spent = spent.Holder, []driver.Token{spent.Token}
 		_, err := cl.Acquire(t.Context(), r)
 		wantErr(t, err, driver.ErrHeld)
 		pass(time.Second)
@@ -126,7 +126,7 @@ func TestLiveTokenIsNotSpent(t *testing.T) {
 		live := request("n")
 		take(t, cl, live)
 		r := request("n")
-		r.Holder, r.Spent = live.Holder, []string{live.Token.Text()}
+		r.Holder, r.Spent = live.Holder, []driver.Token{live.Token}
 		_, err := cl.Acquire(t.Context(), r)
 		wantErr(t, err, driver.ErrHeld)
 	})

@@ -202,7 +202,7 @@ func TestAnswersThatAreAskedForAgain(t *testing.T) {
 			spent := leaves(t, a)
 			pass(250 * time.Millisecond)
 			r := request("n")
-			r.Holder, r.Spent = spent.Holder, []string{spent.Token.Text()}
+			r.Holder, r.Spent = spent.Holder, []driver.Token{spent.Token}
 			take(t, a, r)
 			pass(time.Second)
 		}},
@@ -293,7 +293,7 @@ func TestAnswersAfterTheVoteIsWon(t *testing.T) {
 			pass(440 * time.Millisecond) // the member releases the old hold a little later
 			wantHolders(t, c, "n", 3)
 			r := request("n")
-			r.Holder, r.Spent = spent.Holder, []string{spent.Token.Text()}
+			r.Holder, r.Spent = spent.Holder, []driver.Token{spent.Token}
 			a.links[2].next("acquire", slow(10*time.Millisecond))
 			onAll(t, c, a, r)
 		}},

@@ -87,7 +87,7 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, token := range r.Spent {
-		if spent := s.holds[storekit.IDOf(r.Name, token)]; spent != nil && !spent.live {
+		if spent := s.holds[storekit.IDOf(r.Name, token.Text())]; spent != nil && !spent.live {
 			t.spent = append(t.spent, spent)
 		}
 	}

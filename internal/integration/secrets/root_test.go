@@ -187,3 +187,17 @@ func TestShown(t *testing.T) {
 		t.Error("base64 is not found")
 	}
 }
+
+// A store that logs what it is asked shows no token.
+func TestRequests(t *testing.T) {
+	token := driver.TokenOf(marker)
+	r := driver.Request{Name: "job", Token: token, Replaces: token, Spent: []driver.Token{token, token}}
+	for _, v := range []any{token, &token, r, &r, driver.Extension{Name: "job", Token: token}, []driver.Extension{{Token: token}}} {
+		for _, how := range shown([]string{marker}, v) {
+			t.Errorf("%T: %s", v, how)
+		}
+	}
+	if token.Text() != marker || r.Replaces.Text() != marker || (driver.Token{}).Text() != "" {
+		t.Error("the token has another text")
+	}
+}

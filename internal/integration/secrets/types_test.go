@@ -28,6 +28,15 @@ var checked = map[string]map[string]string{
 		"Store": "an interface; see the rows of the stores", "Guarantees": "facts of a kind of store", "Finding": "a fact about a server",
 		"EventKind": "a number", "HandOver": "a number", "Mode": "a number", "Outcome": "a number", "Op": "the name of a method",
 	},
+	"driver": {
+		"Token": printed, "Request": printed, "Extension": printed,
+		"Grant": "has no token", "Extended": "has no token", "Holder": "what others see", "Hold": "what others see", "State": "what others see",
+		"HeldError": "what others see", "Record": "what happened to a name", "Guarantees": "facts of a kind of store", "Finding": "a fact about a server",
+		"Ability": "a number", "Instant": "a number", "Outcome": "a number", "Promise": "a number", "Bound": "a number", "Fence": "a number", "Promotion": "a number",
+		"Store": "an interface", "Waiter": "an interface", "SlotTaker": "an interface", "BatchExtender": "an interface", "Passer": "an interface",
+		"Converter": "an interface", "Admin": "an interface", "FenceRaiser": "an interface", "FileSharer": "an interface", "Places": "an interface",
+		"Recorder": "an interface", "Reporter": "an interface", "Clock": "an interface",
+	},
 	"stores/redisstore": {
 		"Config": printed, "Sentinel": printed, "Store": printed, "Option": printed,
 		"Guard": "a number", "RunIDs": "an interface of the caller's",
@@ -53,7 +62,6 @@ var others = map[string]string{
 	"adapters/gocronlock":              "has a Locker, and no secret of its own",
 	"adapters/padlockhttp":             "has a Locker; answers that it keeps are the caller's data",
 	"adapters/watermilllock":           "has a Locker, and no secret of its own",
-	"driver":                           "Request and Extension carry tokens to a store as texts; the house's TestRequestsAreNotPrinted finds a store that prints one",
 	"drivertest":                       "for tests",
 	"election":                         "has a Locker, and no secret of its own",
 	"fence":                            "numbers",

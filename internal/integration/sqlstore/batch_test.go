@@ -182,8 +182,8 @@ func (d database) batchOfEachKind(t *testing.T) {
 		_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[3].Name, Token: driver.TokenOf(token + "'s"), TTL: time.Minute, Shared: true})
 		noError(t, err)
 	}
-	all[3].Token += "'s"
-	all[40].Token += "'s"
+	all[3].Token = driver.TokenOf(all[3].Token.Text() + "'s")
+	all[40].Token = driver.TokenOf(all[40].Token.Text() + "'s")
 	all[4].TTL = 0                                                          // only verified
 	all[6].TTL = time.Hour                                                  // another TTL than the others
 	all[7].TTL = time.Second                                                // never shortens a lease

@@ -52,7 +52,11 @@ func CheckReaders(t *testing.T, store driver.Store, n int) {
 	for _, r := range all {
 		var out driver.Outcome
 		tries := 0 // an earlier one may have released the hold
-		err := answered(func() (err error) { tries++; out, err = store.Release(t.Context(), r.Name, r.Token.Text(), 0); return err })
+		err := answered(func() (err error) {
+			tries++
+			out, err = store.Release(t.Context(), r.Name, r.Token.Text(), 0)
+			return err
+		})
 		if out != driver.OutcomeReleased && (tries == 1 || out != driver.OutcomeGone) || err != nil {
 			t.Fatalf("Release: %v, %v", out, err)
 		}
