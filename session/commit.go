@@ -133,7 +133,7 @@ func (s *state) commitStore(ctx context.Context, ops []sessionstore.Op) (session
 		// The id was changed since this request loaded the session. The commit goes to the new id,
 		// on condition that the values which the request read are unchanged.
 		s.release(ctx)
-		s.key, s.standing = moved.Moved.To, followed
+		s.key, s.standing = moved.Moved.To.Text(), followed
 	}
 	return sessionstore.Result{}, ErrMoved
 }

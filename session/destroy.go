@@ -82,10 +82,10 @@ func (s *state) deleteAt(ctx context.Context, key string) (string, error) {
 	if err := lock(ctx, key, drop); err != nil {
 		return "", err
 	}
-	if moved.To != "" {
+	if moved.To.Text() != "" {
 		s.release(ctx) // the lock belongs to the old key
 	}
-	return moved.To, nil
+	return moved.To.Text(), nil
 }
 
 // find returns the key at which the session is now, or "" if there is none. oldID is true if the
@@ -96,12 +96,12 @@ func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 	switch {
 	case errors.Is(err, sessionstore.ErrNotFound):
 		return "", false, nil
-	case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To == "":
+	case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To.Text() == "":
 		return s.key, false, nil
 	case err != nil:
 		return "", false, err
 	}
-	alive, err := s.m.alive(ctx, rec.Moved.To)
+	alive, err := s.m.alive(ctx, rec.Moved.To.Text())
 	if err != nil || alive == "" {
 		return s.key, false, err // the tombstone leads to no session
 	}
@@ -109,5 +109,5 @@ func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
 	if old && s.hasIDOf(alive) {
 		return s.key, false, nil
 	}
-	return rec.Moved.To, old, nil
+	return rec.Moved.To.Text(), old, nil
 }

@@ -129,7 +129,7 @@ type tombstoneLost struct {
 }
 
 func (b *tombstoneLost) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
-	if c.Move.To == "" || b.lost == 0 {
+	if c.Move.To.Text() == "" || b.lost == 0 {
 		return b.Store.Commit(ctx, key, c)
 	}
 	if b.lost--; b.done {

@@ -73,13 +73,13 @@ func (m *Manager) tooOld(rec sessionstore.Record) bool {
 func (m *Manager) alive(ctx context.Context, key string) (string, error) {
 	for range maxHops {
 		rec, err := m.store.Load(ctx, key)
-		if errors.Is(err, sessionstore.ErrNotFound) || err == nil && rec.Moved.To == "" && m.tooOld(rec) {
+		if errors.Is(err, sessionstore.ErrNotFound) || err == nil && rec.Moved.To.Text() == "" && m.tooOld(rec) {
 			return "", nil
 		}
-		if err != nil || rec.Moved.To == "" {
+		if err != nil || rec.Moved.To.Text() == "" {
 			return key, err
 		}
-		key = rec.Moved.To
+		key = rec.Moved.To.Text()
 	}
 	return "", errLongChain
 }

@@ -79,7 +79,7 @@ func (s *state) loadLocked(ctx context.Context) error {
 		}
 	}
 	rec, err := s.m.store.Load(ctx, s.key)
-	if err != nil || rec.Moved.To != "" {
+	if err != nil || rec.Moved.To.Text() != "" {
 		s.release(ctx)
 	}
 	switch {
@@ -93,7 +93,7 @@ func (s *state) loadLocked(ctx context.Context) error {
 		return nil
 	case err != nil:
 		return err
-	case rec.Moved.To != "":
+	case rec.Moved.To.Text() != "":
 		return s.loadMoved(ctx, rec)
 	}
 	s.keepRecord(rec)
@@ -124,7 +124,7 @@ func (s *state) prolong(ctx context.Context, rec sessionstore.Record) {
 // points to lives. So when the session is destroyed under its new id, the old id ends too.
 func (s *state) loadMoved(ctx context.Context, rec sessionstore.Record) error {
 	s.event(ctx, Event{Kind: EventOldID})
-	alive, err := s.m.alive(ctx, rec.Moved.To)
+	alive, err := s.m.alive(ctx, rec.Moved.To.Text())
 	if err != nil {
 		return err
 	}
@@ -143,6 +143,6 @@ func (s *state) loadMoved(ctx context.Context, rec sessionstore.Record) error {
 	if old {
 		s.standing = frozen
 	}
-	s.key = rec.Moved.To
+	s.key = rec.Moved.To.Text()
 	return nil
 }

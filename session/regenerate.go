@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -67,7 +68,7 @@ func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 	switch {
 	case errors.As(err, &moved) && s.parent == nil: // another request was faster
 		s.release(ctx)
-		s.key, s.standing = moved.Moved.To, followed
+		s.key, s.standing = moved.Moved.To.Text(), followed
 		return nil
 	case moved != nil:
 		return s.fail(ErrMoved) // a MovedError has the new key
@@ -129,7 +130,7 @@ func (s *state) moveOnce(ctx context.Context, grace time.Duration) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	if rec.Moved.To != "" {
+	if rec.Moved.To.Text() != "" {
 		return false, &sessionstore.MovedError{Moved: rec.Moved}
 	}
 	if s.set.mode == Exclusive && s.standing != followed && rec.Version != s.version {
@@ -148,7 +149,7 @@ func (s *state) moveOnce(ctx context.Context, grace time.Duration) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	err = s.leaveTombstone(ctx, rec.Version, sessionstore.Moved{To: key, At: time.Now().Truncate(time.Millisecond)}, grace)
+	err = s.leaveTombstone(ctx, rec.Version, sessionstore.Moved{To: driver.TokenOf(key), At: time.Now().Truncate(time.Millisecond)}, grace)
 	if isDefinite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {
@@ -198,7 +199,7 @@ func (s *state) leaveTombstone(ctx context.Context, version string, to sessionst
 		_, again := s.m.store.Commit(ctx, s.key, c)
 		var moved *sessionstore.MovedError
 		switch {
-		case again == nil || errors.As(again, &moved) && moved.Moved.To == to.To:
+		case again == nil || errors.As(again, &moved) && moved.Moved.To.Text() == to.To.Text():
 			return nil
 		case errors.Is(again, sessionstore.ErrNotFound) && (time.Since(first) >= grace || s.m.traits.CommitsNeedLock):
 			return err // the tombstone may have ended; or the move has only begun, and Destroy waits for its lock

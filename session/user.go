@@ -54,7 +54,7 @@ func (m *Manager) UserSessions(ctx context.Context, user string) ([]*Session, er
 		switch {
 		case errors.Is(err, sessionstore.ErrNotFound):
 			gone = append(gone, key)
-		case errors.Is(err, ErrRefused) || err == nil && (rec.Moved.To != "" || m.tooOld(rec) || m.userIn(rec) != user):
+		case errors.Is(err, ErrRefused) || err == nil && (rec.Moved.To.Text() != "" || m.tooOld(rec) || m.userIn(rec) != user):
 		case err != nil:
 			return nil, wrapLoad(err)
 		default:

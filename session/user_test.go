@@ -144,7 +144,7 @@ type beforeMove struct {
 }
 
 func (b *beforeMove) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
-	if c.Move.To != "" && b.call != nil {
+	if c.Move.To.Text() != "" && b.call != nil {
 		call := b.call
 		b.call = nil
 		call()

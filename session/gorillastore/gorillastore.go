@@ -32,6 +32,7 @@ import (
 
 	"github.com/gorilla/sessions"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
@@ -125,7 +126,7 @@ func (s *Store) find(r *http.Request, name string) (*base, error) {
 		}
 		rec, err := s.store.Load(r.Context(), storeKey(name, c.Value))
 		switch {
-		case err == nil && rec.Moved.To == "":
+		case err == nil && rec.Moved.To.Text() == "":
 			return newBase(c.Value, rec), nil
 		case err == nil, errors.Is(err, sessionstore.ErrNotFound):
 		case errors.Is(err, sessionstore.ErrRefused):
@@ -284,7 +285,7 @@ func (s *Store) create(ctx context.Context, name string, b *base, edits []edit, 
 	if b.id == "" {
 		return after, nil
 	}
-	move := sessionstore.Change{Version: b.version, Move: sessionstore.Moved{To: key, At: time.Now()}, TTL: time.Minute}
+	move := sessionstore.Change{Version: b.version, Move: sessionstore.Moved{To: driver.TokenOf(key), At: time.Now()}, TTL: time.Minute}
 	if _, err := s.store.Commit(ctx, storeKey(name, b.id), move); err != nil {
 		_, undo := s.store.Delete(ctx, key) // nobody knows this id
 		return nil, errors.Join(ended(err), undo)
@@ -299,7 +300,7 @@ func (s *Store) rebase(ctx context.Context, name string, b *base, edits []edit, 
 	if err != nil {
 		return nil, nil, ended(err)
 	}
-	if rec.Moved.To != "" {
+	if rec.Moved.To.Text() != "" {
 		return nil, nil, session.ErrDestroyed
 	}
 	now := newBase(b.id, rec)

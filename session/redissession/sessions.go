@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/redisconn"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/redis/rueidis"
@@ -123,10 +124,10 @@ func formatMilli(t time.Time) string {
 // formatMoved writes 1, the time in ms since 1970, and the new key. The 1 means that the old id is
 // frozen, as it always is.
 func formatMoved(m sessionstore.Moved) string {
-	if m.To == "" {
+	if m.To.Text() == "" {
 		return ""
 	}
-	return "1 " + strconv.FormatInt(m.At.UnixMilli(), 10) + " " + m.To
+	return "1 " + strconv.FormatInt(m.At.UnixMilli(), 10) + " " + m.To.Text()
 }
 
 // parseMoved reads what formatMoved wrote.
@@ -140,7 +141,7 @@ func parseMoved(text string) (sessionstore.Moved, error) {
 	if err != nil || when.IsZero() || to == "" {
 		return sessionstore.Moved{}, errDamaged
 	}
-	return sessionstore.Moved{To: to, At: when}, nil
+	return sessionstore.Moved{To: driver.TokenOf(to), At: when}, nil
 }
 
 // Commit implements sessionstore.Store.

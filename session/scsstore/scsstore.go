@@ -121,7 +121,7 @@ func storeKey(token string) string {
 // FindCtx implements scs.CtxStore.
 func (s *Store) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	rec, err := s.store.Load(ctx, storeKey(token))
-	if errors.Is(err, sessionstore.ErrNotFound) || err == nil && rec.Moved.To != "" {
+	if errors.Is(err, sessionstore.ErrNotFound) || err == nil && rec.Moved.To.Text() != "" {
 		return nil, false, nil
 	}
 	if err != nil {

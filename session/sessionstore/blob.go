@@ -115,7 +115,7 @@ func (b *blobSessions) Commit(ctx context.Context, key string, c Change) (Result
 // the change c moves the session, replace stores a tombstone, which contains the new bytes.
 func (b *blobSessions) replace(ctx context.Context, key string, current *Blob, data []byte, c Change) (bool, *Blob, error) {
 	switch {
-	case c.Move.To == "":
+	case c.Move.To.Text() == "":
 		return b.blobs.Swap(ctx, key, current, data, c.TTL)
 	case b.ownTombstoneKeys():
 		if c.TTL <= noGrace {
@@ -133,7 +133,7 @@ func (b *blobSessions) applyChange(blob Blob, c Change) ([]byte, Result, error) 
 	switch {
 	case err != nil:
 		return nil, Result{}, err
-	case moved.To != "":
+	case moved.To.Text() != "":
 		return nil, Result{}, &MovedError{moved}
 	case c.Version != "" && c.Version != version(blob.Data):
 		return nil, Result{}, &ConflictError{}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // TombstonePrefix is the beginning of every tombstone. A tombstone tells that a session has got a
@@ -30,8 +32,8 @@ func (b *blobSessions) split(blob Blob) (Blob, Moved, error) {
 func appendMoved(m Moved, data []byte) []byte {
 	b := append([]byte(TombstonePrefix), 1) // the 1 means that the old id is frozen, as it always is
 	b = binary.AppendUvarint(b, uint64(m.At.UnixMilli()))
-	b = binary.AppendUvarint(b, uint64(len(m.To)))
-	return append(append(b, m.To...), data...)
+	b = binary.AppendUvarint(b, uint64(len(m.To.Text())))
+	return append(append(b, m.To.Text()...), data...)
 }
 
 func parseMoved(blob []byte) (Moved, []byte, error) {
@@ -41,8 +43,8 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 	p := unpacker{rest: blob[len(TombstonePrefix)+1:]}
 	var m Moved
 	m.At = time.UnixMilli(int64(p.number()))
-	m.To = string(p.bytes())
-	if p.bad || m.To == "" {
+	m.To = driver.TokenOf(string(p.bytes()))
+	if p.bad || m.To.Text() == "" {
 		return Moved{}, nil, errPacked
 	}
 	return m, p.rest, nil
@@ -92,7 +94,7 @@ const (
 
 // ended returns the tombstone of a session that has ended.
 func ended(key string, at time.Time) []byte {
-	return appendMoved(Moved{To: key + endedSuffix, At: at}, nil)
+	return appendMoved(Moved{To: driver.TokenOf(key + endedSuffix), At: at}, nil)
 }
 
 // hasTombstone reports whether there is a tombstone next to the session at key.
@@ -139,7 +141,7 @@ func (b *blobSessions) findBeside(ctx context.Context, key string) (Blob, Moved,
 		}
 		if !isClaim(&blob) {
 			moved, data, err := parseMoved(blob.Data)
-			if moved.To == key+endedSuffix {
+			if moved.To.Text() == key+endedSuffix {
 				return Blob{}, Moved{}, ErrNotFound
 			}
 			blob.Data = data
@@ -281,7 +283,7 @@ func (b *blobSessions) deleteBeside(ctx context.Context, key string) (Moved, err
 	if err == nil && (removed || found) {
 		_, _, _ = b.blobs.Swap(ctx, key+movedSuffix, nil, ended(key, time.Now()), endedTTL)
 	}
-	if moved.To == key+endedSuffix {
+	if moved.To.Text() == key+endedSuffix {
 		moved = Moved{}
 	}
 	return moved, err

@@ -155,7 +155,7 @@ func (m *Memory) Commit(ctx context.Context, key string, c Change) (Result, erro
 		return Result{}, ErrNotFound
 	case s == nil:
 		s = &memorySession{fields: make(map[string][]byte), deadline: c.Deadline}
-	case s.moved.To != "":
+	case s.moved.To.Text() != "":
 		return Result{}, &MovedError{s.moved}
 	case c.Version != "" && c.Version != s.versionText():
 		return Result{}, &ConflictError{}
@@ -210,7 +210,7 @@ func (m *Memory) Touch(ctx context.Context, key string, ttl time.Duration) error
 	}
 	s := m.lock(key)
 	defer m.mu.Unlock()
-	if s != nil && s.moved.To == "" {
+	if s != nil && s.moved.To.Text() == "" {
 		s.live(ttl)
 	}
 	return nil

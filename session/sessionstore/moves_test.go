@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
@@ -48,7 +49,7 @@ func movingBeside(t *testing.T, ttl time.Duration, between func(s sessionstore.S
 	_, err := store.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("1")}}})
 	noError(t, err)
 	mover := sessionstore.FromBlobs(&stepped{blobs, func() { between(store) }}, sessionstore.Packed(), traits)
-	_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: ttl})
+	_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: ttl})
 	return store, blobs, err
 }
 
@@ -56,7 +57,7 @@ func movingBeside(t *testing.T, ttl time.Duration, between func(s sessionstore.S
 // back. Because of the error, Regenerate deletes the copy under the new id too.
 func TestDeleteInTheMiddleOfAMove(t *testing.T) {
 	store, blobs, err := movingBeside(t, time.Hour, func(s sessionstore.Store) {
-		if moved, err := s.Delete(bg, "k"); err != nil || moved.To != "" {
+		if moved, err := s.Delete(bg, "k"); err != nil || moved.To.Text() != "" {
 			t.Errorf("Delete: %v %v", moved, err)
 		}
 	})
@@ -84,7 +85,7 @@ func TestOthersInTheMiddleOfAMove(t *testing.T) {
 				}
 				results <- err
 			}()
-			for _, c := range []sessionstore.Change{{TTL: time.Hour}, {TTL: time.Hour, Move: sessionstore.Moved{To: "elsewhere", At: time.Now()}}} {
+			for _, c := range []sessionstore.Change{{TTL: time.Hour}, {TTL: time.Hour, Move: sessionstore.Moved{To: driver.TokenOf("elsewhere"), At: time.Now()}}} {
 				go func() { _, err := s.Commit(bg, "k", c); results <- err }()
 			}
 			<-time.After(100 * time.Millisecond)
@@ -92,7 +93,7 @@ func TestOthersInTheMiddleOfAMove(t *testing.T) {
 		noError(t, err)
 		for range cap(results) {
 			var moved *sessionstore.MovedError
-			if err := <-results; !errors.As(err, &moved) || moved.Moved.To != "new" {
+			if err := <-results; !errors.As(err, &moved) || moved.Moved.To.Text() != "new" {
 				t.Errorf("%v", err)
 			}
 		}
@@ -118,9 +119,9 @@ func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 	s := sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
 	_, err := s.Commit(ctx, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 	noError(t, err)
-	_, err = s.Commit(ctx, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
+	_, err = s.Commit(ctx, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: time.Hour})
 	noError(t, err)
-	if r, err := s.Load(bg, "k"); err != nil || r.Moved.To != "new" {
+	if r, err := s.Load(bg, "k"); err != nil || r.Moved.To.Text() != "new" {
 		t.Errorf("Load: %v %v", r, err)
 	}
 }
@@ -135,7 +136,7 @@ func made(t *testing.T, blobs *sessiontest.Blobs) {
 	blobs.Put("k", data)
 }
 
-var moveAgain = sessionstore.Change{Move: sessionstore.Moved{To: "third", At: time.UnixMilli(1)}, TTL: time.Hour}
+var moveAgain = sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("third"), At: time.UnixMilli(1)}, TTL: time.Hour}
 
 // TestOldIDMadeAnew: another program makes the old id anew while its tombstone is there. The
 // tombstone counts: readers get the session from before the move, writers and movers the new key,
@@ -144,16 +145,16 @@ func TestOldIDMadeAnew(t *testing.T) {
 	store, blobs, err := movingBeside(t, time.Hour, func(sessionstore.Store) {})
 	noError(t, err)
 	made(t, blobs)
-	if r, err := store.Load(bg, "k"); err != nil || r.Moved.To != "new" || len(r.Fields) != 1 || r.Fields[0].Key != "a" {
+	if r, err := store.Load(bg, "k"); err != nil || r.Moved.To.Text() != "new" || len(r.Fields) != 1 || r.Fields[0].Key != "a" {
 		t.Errorf("Load: %v %v", r, err)
 	}
 	for _, c := range []sessionstore.Change{{TTL: time.Hour}, moveAgain} {
 		var moved *sessionstore.MovedError
-		if _, err := store.Commit(bg, "k", c); !errors.As(err, &moved) || moved.Moved.To != "new" {
+		if _, err := store.Commit(bg, "k", c); !errors.As(err, &moved) || moved.Moved.To.Text() != "new" {
 			t.Errorf("Commit: %v", err)
 		}
 	}
-	if moved, err := store.Delete(bg, "k"); err != nil || moved.To != "new" {
+	if moved, err := store.Delete(bg, "k"); err != nil || moved.To.Text() != "new" {
 		t.Errorf("Delete: %v %v", moved, err)
 	}
 	if b, err := blobs.Get(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
@@ -167,7 +168,7 @@ func TestEndedIDMadeAnew(t *testing.T) {
 	for name, end := range map[string]func(s sessionstore.Store) error{
 		"deleted": func(s sessionstore.Store) error { _, err := s.Delete(bg, "k"); return err },
 		"moved without a grace period": func(s sessionstore.Store) error {
-			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Millisecond})
+			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: time.Millisecond})
 			return err
 		},
 		"moved, then deleted": func(s sessionstore.Store) error {
@@ -207,7 +208,7 @@ func endedMadeAnew(t *testing.T, end func(s sessionstore.Store) error) {
 		t.Errorf("after a minute Load: %v %v", r, err)
 	}
 	moved, err := s.Delete(bg, "k")
-	if r, gone := s.Load(bg, "k"); err != nil || moved.To != "" || !errors.Is(gone, sessionstore.ErrNotFound) {
+	if r, gone := s.Load(bg, "k"); err != nil || moved.To.Text() != "" || !errors.Is(gone, sessionstore.ErrNotFound) {
 		t.Errorf("Delete: %v %v; Load: %v %v", moved, err, r, gone)
 	}
 	_, err = s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour})
@@ -291,7 +292,7 @@ func TestWhatIsKnownOfAMove(t *testing.T) {
 		s := sessionstore.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
 		_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 		noError(t, err)
-		_, err = s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "new", At: time.Now()}, TTL: time.Hour})
+		_, err = s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: time.Hour})
 		if !errors.Is(err, errCut) || errors.Is(err, sessionstore.ErrUnavailable) == remove {
 			t.Errorf("remove %v: %v", remove, err)
 		}
@@ -364,14 +365,14 @@ func (m *mortal) Remove(ctx context.Context, key string, old *sessionstore.Blob)
 func TestMoverDies(t *testing.T) {
 	changes := map[string]func(t *testing.T, s sessionstore.Store, blobs *sessiontest.Blobs, before sessionstore.Record){
 		"moved again": func(t *testing.T, s sessionstore.Store, _ *sessiontest.Blobs, before sessionstore.Record) {
-			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "second", At: time.Now()}, TTL: time.Hour})
-			if r, _ := s.Load(bg, "k"); before.Version != "" && before.Moved.To == "" && (err != nil || r.Moved.To != "second") {
-				t.Errorf("a second move: %v, and Load reports %q", err, r.Moved.To)
+			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("second"), At: time.Now()}, TTL: time.Hour})
+			if r, _ := s.Load(bg, "k"); before.Version != "" && before.Moved.To.Text() == "" && (err != nil || r.Moved.To.Text() != "second") {
+				t.Errorf("a second move: %v, and Load reports %q", err, r.Moved.To.Text())
 			}
 		},
 		"deleted": func(t *testing.T, s sessionstore.Store, _ *sessiontest.Blobs, before sessionstore.Record) {
-			if moved, err := s.Delete(bg, "k"); err != nil || moved.To != before.Moved.To {
-				t.Errorf("Delete: %q, %v, want %q", moved.To, err, before.Moved.To)
+			if moved, err := s.Delete(bg, "k"); err != nil || moved.To.Text() != before.Moved.To.Text() {
+				t.Errorf("Delete: %q, %v, want %q", moved.To.Text(), err, before.Moved.To.Text())
 			}
 			if r, err := s.Load(bg, "k"); !errors.Is(err, sessionstore.ErrNotFound) {
 				t.Errorf("after Delete: %+v, %v", r, err)
@@ -380,7 +381,7 @@ func TestMoverDies(t *testing.T) {
 		"removed by another program": func(t *testing.T, s sessionstore.Store, blobs *sessiontest.Blobs, before sessionstore.Record) {
 			_, err := blobs.Remove(bg, "k", nil)
 			noError(t, err)
-			if r, err := s.Load(bg, "k"); before.Moved.To == "" && !errors.Is(err, sessionstore.ErrNotFound) {
+			if r, err := s.Load(bg, "k"); before.Moved.To.Text() == "" && !errors.Is(err, sessionstore.ErrNotFound) {
 				t.Errorf("after Remove: %+v, %v", r, err)
 			}
 		},
@@ -394,10 +395,10 @@ func TestMoverDies(t *testing.T) {
 					_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("1")}}})
 					noError(t, err)
 					mover := sessionstore.FromBlobs(&mortal{blobs, 1 + i/2, i%2 == 1}, sessionstore.Packed(), traits)
-					_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: "first", At: time.Now()}, TTL: time.Hour})
+					_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("first"), At: time.Now()}, TTL: time.Hour})
 					r, bad := s.Load(bg, "k")
 					missing := errors.Is(bad, sessionstore.ErrNotFound) && traits.CommitsNeedLock && err != nil
-					if !missing && (bad != nil || len(r.Fields) != 1 || err == nil && r.Moved.To != "first") {
+					if !missing && (bad != nil || len(r.Fields) != 1 || err == nil && r.Moved.To.Text() != "first") {
 						t.Errorf("%+v, death %d: Load: %+v, %v; the mover: %v", traits, i, r, bad, err)
 					}
 					change(t, s, blobs, r)

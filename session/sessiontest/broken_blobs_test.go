@@ -138,13 +138,13 @@ type lastMove struct {
 }
 
 func (s *lastMove) Commit(ctx context.Context, key string, c sessionstore.Change) (sessionstore.Result, error) {
-	if c.Move.To != "" {
+	if c.Move.To.Text() != "" {
 		s.mu.Lock()
 		s.last[key] = c.Move
 		s.mu.Unlock()
 		s.meet(key)
 		s.mu.Lock()
-		last := s.last[key] == c.Move
+		last := s.last[key].To.Text() == c.Move.To.Text() && s.last[key].At.Equal(c.Move.At)
 		s.mu.Unlock()
 		if last { // this move commits too late
 			<-time.After(20 * time.Millisecond)
@@ -157,7 +157,7 @@ func (s *lastMove) Load(ctx context.Context, key string) (sessionstore.Record, e
 	r, err := s.Store.Load(ctx, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last, ok := s.last[key]; ok && r.Moved.To != "" {
+	if last, ok := s.last[key]; ok && r.Moved.To.Text() != "" {
 		r.Moved = last
 	}
 	return r, err

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -38,8 +39,8 @@ func createMakes(c *check) {
 	if r.TTL <= 0 || r.TTL > long || r.TTL < long-time.Minute {
 		c.errorf("it lives for %v, want %v", r.TTL, long)
 	}
-	if r.Moved.To != "" {
-		c.errorf("it moved to %q", r.Moved.To)
+	if r.Moved.To.Text() != "" {
+		c.errorf("it moved to %q", r.Moved.To.Text())
 	}
 }
 
@@ -192,14 +193,14 @@ func allOrNothing(c *check) {
 	for _, ch := range []sessionstore.Change{
 		{Unchanged: []sessionstore.Condition{c.was("a", "1"), c.was("b", "0")}, Ops: []sessionstore.Op{c.put("a", "9"), c.put("c", "9")}},
 		{Ops: []sessionstore.Op{c.put("a", "9"), del("b"), incr("text", 1)}},
-		{Unchanged: []sessionstore.Condition{c.was("a", "0")}, Move: sessionstore.Moved{To: "elsewhere"}},
+		{Unchanged: []sessionstore.Condition{c.was("a", "0")}, Move: sessionstore.Moved{To: driver.TokenOf("elsewhere")}},
 	} {
 		if _, err := c.commit(ch); err == nil {
 			c.errorf("it was not refused")
 		}
 		c.has(map[string]any{"a": "1", "b": "2", "text": "x"})
 	}
-	if r := c.load(); r.Version != before.Version || r.Moved.To != "" {
+	if r := c.load(); r.Version != before.Version || r.Moved.To.Text() != "" {
 		c.errorf("a refused Commit changed the version from %q to %q", before.Version, r.Version)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -118,7 +119,7 @@ func deletes(c *check) {
 	c.create(c.put("a", "1"))
 	for range 2 {
 		moved, err := c.a.Delete(c.ctx, c.key)
-		if err != nil || moved.To != "" {
+		if err != nil || moved.To.Text() != "" {
 			c.errorf("Delete: %+v %v", moved, err)
 		}
 		if !c.gone() {
@@ -159,7 +160,7 @@ func deleteRace(c *check) {
 }
 
 func (c *check) move(ttl time.Duration) sessionstore.Moved {
-	m := sessionstore.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+	m := sessionstore.Moved{To: driver.TokenOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
 	if _, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Move: m, TTL: ttl}); err != nil {
 		c.failf("Move: %v", err)
 	}
@@ -167,7 +168,7 @@ func (c *check) move(ttl time.Duration) sessionstore.Moved {
 }
 
 func sameMove(a, b sessionstore.Moved) bool {
-	return a.To == b.To && a.At.Equal(b.At)
+	return a.To.Text() == b.To.Text() && a.At.Equal(b.At)
 }
 
 func movedIsTombstone(c *check) {
@@ -178,7 +179,7 @@ func movedIsTombstone(c *check) {
 	if !sameMove(r.Moved, m) || r.TTL <= 0 || r.TTL > long {
 		c.errorf("it moved to %+v for %v, want %+v for %v", r.Moved, r.TTL, m, long)
 	}
-	for _, ch := range []sessionstore.Change{{Ops: []sessionstore.Op{c.put("a", "2")}}, {Version: "x"}, {Unchanged: []sessionstore.Condition{absent("a")}}, {Ops: []sessionstore.Op{incr("a", 1)}}, {Move: sessionstore.Moved{To: "elsewhere", At: m.At}}} {
+	for _, ch := range []sessionstore.Change{{Ops: []sessionstore.Op{c.put("a", "2")}}, {Version: "x"}, {Unchanged: []sessionstore.Condition{absent("a")}}, {Ops: []sessionstore.Op{incr("a", 1)}}, {Move: sessionstore.Moved{To: driver.TokenOf("elsewhere"), At: m.At}}} {
 		_, err := c.commit(ch)
 		var moved *sessionstore.MovedError
 		if !errors.As(err, &moved) || !sameMove(moved.Moved, m) {
@@ -195,9 +196,9 @@ func movedConditions(c *check) {
 	if err != nil {
 		c.failf("%v", err)
 	}
-	m := sessionstore.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+	m := sessionstore.Moved{To: driver.TokenOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
 	c.refused("Move with an old version", sessionstore.Change{Version: old.Version, Move: m}, sessionstore.ErrConflict)
-	if r := c.load(); r.Moved.To != "" {
+	if r := c.load(); r.Moved.To.Text() != "" {
 		c.errorf("it moved all the same")
 	}
 	if _, err := c.commit(sessionstore.Change{Version: now.Version, Move: m, Ops: []sessionstore.Op{c.put("b", "3")}}); err != nil {
@@ -263,7 +264,7 @@ func movedRace(c *check) {
 			counting.Lock()
 			defer counting.Unlock()
 		}
-		m := sessionstore.Moved{To: "the-new-key", At: time.Now().Truncate(time.Millisecond)}
+		m := sessionstore.Moved{To: driver.TokenOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
 		_, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Version: c.load().Version, Move: m, TTL: long})
 		return err
 	}

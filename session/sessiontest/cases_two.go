@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -28,7 +29,7 @@ func (c *check) twoMoves(key, version string) {
 	begin := make(chan bool)
 	var wg sync.WaitGroup
 	for i, s := range []sessionstore.Store{c.a, c.b} {
-		moves[i] = sessionstore.Moved{To: key + "-" + strconv.Itoa(i), At: time.Now().Truncate(time.Millisecond)}
+		moves[i] = sessionstore.Moved{To: driver.TokenOf(key + "-" + strconv.Itoa(i)), At: time.Now().Truncate(time.Millisecond)}
 		c.spawn(&wg, func() {
 			<-begin
 			_, errs[i] = s.Commit(c.ctx, key, sessionstore.Change{Version: version, Move: moves[i], TTL: long})
@@ -45,15 +46,15 @@ func (c *check) twoMoves(key, version string) {
 	}
 	var told *sessionstore.MovedError
 	if errors.As(errs[1-won], &told) && !sameMove(told.Moved, moves[won]) {
-		c.errorf("the refused move reports that the session is at %q, and it is at %q", told.Moved.To, moves[won].To)
+		c.errorf("the refused move reports that the session is at %q, and it is at %q", told.Moved.To.Text(), moves[won].To.Text())
 	} else if told == nil && !errors.Is(errs[1-won], sessionstore.ErrConflict) {
 		c.errorf("the refused move: %v, want a *MovedError", errs[1-won])
 	}
 	r, err := c.a.Load(c.ctx, key)
 	if err != nil || !sameMove(r.Moved, moves[won]) {
-		c.failf("after two moves Load reports %q (%v), and the one that succeeded was to %q", r.Moved.To, err, moves[won].To)
+		c.failf("after two moves Load reports %q (%v), and the one that succeeded was to %q", r.Moved.To.Text(), err, moves[won].To.Text())
 	}
 	if at, err := c.b.Delete(c.ctx, key); err != nil || !sameMove(at, moves[won]) {
-		c.errorf("after two moves Delete reports %q (%v), want %q", at.To, err, moves[won].To)
+		c.errorf("after two moves Delete reports %q (%v), want %q", at.To.Text(), err, moves[won].To.Text())
 	}
 }

@@ -101,7 +101,7 @@ func (s SharedStore[C]) intend(h *hold[C]) error {
 	case !granted:
 		return s.heldBy(h.c, h.lock())
 	}
-	name, token := h.name, h.token()
+	name, token := h.name, h.token.Text()
 	h.timer = time.AfterFunc(lapse, func() {
 		s.later(name, token, func(h *hold[C]) { // it may have been renewed meanwhile
 			if h.intent && h.c.alive() && !time.Now().Before(h.lapses) {

@@ -43,7 +43,7 @@ const (
 type hold[C Session] struct {
 	id    storekit.HoldID
 	name  string
-	token func() string // a func, so that nothing which prints the store shows it
+	token driver.Token
 	key   string
 	turn  chan struct{}
 	refs  int // operations; guarded by heldTokens.mu
@@ -84,7 +84,7 @@ func (hs *heldTokens[C]) enter(ctx context.Context, name, token string) (*hold[C
 	key := storekit.IDOf(name, token)
 	h := hs.byID[key]
 	if h == nil {
-		h = &hold[C]{id: key, name: name, token: func() string { return token }, turn: make(chan struct{}, 1)}
+		h = &hold[C]{id: key, name: name, token: driver.TokenOf(token), turn: make(chan struct{}, 1)}
 		hs.byID[key] = h
 	}
 	h.refs++
@@ -174,5 +174,5 @@ func (hs *heldTokens[C]) intend(h *hold[C]) bool {
 func (hs *heldTokens[C]) has(key, token string) bool {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	return slices.ContainsFunc(hs.byKey[key], func(h *hold[C]) bool { return (token == "" || h.token() == token) && h.live() })
+	return slices.ContainsFunc(hs.byKey[key], func(h *hold[C]) bool { return (token == "" || h.token.Text() == token) && h.live() })
 }

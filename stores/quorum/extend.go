@@ -83,7 +83,7 @@ func (s *Store) confirmed(h *hold, ttl time.Duration, sent driver.Instant, answe
 func (c *confirmation) extendMember(ctx context.Context, i int, m *member, report func(answer)) {
 	s, sl := c.s, &c.h.members[i]
 	var a answer
-	a.grant, a.err = m.leased(m.store.Extend(ctx, c.h.name, c.h.token(), c.ttl))
+	a.grant, a.err = m.leased(m.store.Extend(ctx, c.h.name, c.h.token.Text(), c.ttl))
 	a.verdict = judge(a.err)
 	s.mu.Lock()
 	switch a.verdict {
@@ -150,7 +150,7 @@ func (s *Store) mend(h *hold, i int, patience time.Duration) {
 	m, sl := s.members[i], &h.members[i]
 	s.mu.Lock()
 	r := h.request
-	r.Token = driver.TokenOf(h.token())
+	r.Token = h.token
 	r.Shared = h.isShared()
 	if h.until != math.MaxInt64 {
 		r.TTL = max(r.TTL, h.until.Sub(s.clock.Now())) // as long as at the other members

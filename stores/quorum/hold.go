@@ -17,11 +17,11 @@ import (
 type hold struct {
 	id      storekit.HoldID
 	name    string
-	token   func() string // a func, so that nothing which prints the store shows it
-	refs    int           // how many calls and requests use it
-	turn    orderedMutex  // lets one call in at a time; only that call may change the hold
-	began   time.Time     // when the call that is under way came, before it waited for another call
-	members []memberHold  // one for each member
+	token   driver.Token
+	refs    int          // how many calls and requests use it
+	turn    orderedMutex // lets one call in at a time; only that call may change the hold
+	began   time.Time    // when the call that is under way came, before it waited for another call
+	members []memberHold // one for each member
 
 	tried   bool // this process asked for the hold itself, so it knows which members may have it
 	live    bool // granted, and not over as far as this process knows
@@ -129,7 +129,7 @@ func (s *Store) addUser(name, token string) *hold {
 		if len(s.holds) > 2*s.swept+64 {
 			s.sweep()
 		}
-		h = &hold{id: key, name: name, token: func() string { return token }, members: make([]memberHold, len(s.members))}
+		h = &hold{id: key, name: name, token: driver.TokenOf(token), members: make([]memberHold, len(s.members))}
 		s.holds[key] = h
 	}
 	h.refs++

@@ -370,7 +370,7 @@ func (x *settlement) askOnce() (a answer, late time.Duration) {
 	s, sl := x.s, &x.h.members[x.i]
 	ctx, cancel := context.WithTimeout(context.Background(), x.patience)
 	defer cancel()
-	a.outcome, a.err = s.members[x.i].store.Release(ctx, x.h.name, x.h.token(), x.keep)
+	a.outcome, a.err = s.members[x.i].store.Release(ctx, x.h.name, x.h.token.Text(), x.keep)
 	if a.verdict = judge(a.err); a.verdict == never && a.outcome == driver.OutcomeReleased {
 		a.verdict = yes // the member had no room for the cool-down
 	}

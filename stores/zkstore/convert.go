@@ -179,7 +179,7 @@ func (s *Store) intend(h *hold) error {
 		return err
 	}
 	h.intent = &n
-	name, token := h.name, h.token()
+	name, token := h.name, h.token.Text()
 	h.timer = time.AfterFunc(lapse, func() {
 		s.later(name, token, func(h *hold) {
 			if h.state == held && h.ss.alive() {

@@ -32,7 +32,7 @@ const (
 type hold struct {
 	id    storekit.HoldID
 	name  string
-	token func() string // a func, so that nothing which prints the store shows it
+	token driver.Token
 	turn  chan struct{}
 	refs  int // the number of operations that run or wait; guarded by holds.mu
 
@@ -124,7 +124,7 @@ func (hs *holds) enter(ctx context.Context, name, token string) (*hold, error) {
 	key := storekit.IDOf(name, token)
 	h := hs.byID[key]
 	if h == nil {
-		h = &hold{id: key, name: name, token: func() string { return token }, turn: make(chan struct{}, 1)}
+		h = &hold{id: key, name: name, token: driver.TokenOf(token), turn: make(chan struct{}, 1)}
 		hs.byID[key] = h
 	}
 	h.refs++

@@ -112,7 +112,7 @@ func symfonyHold(stat *zk.Stat) driver.Hold {
 // dropSymfony deletes the node of a lock if it has h's token, and returns zk.ErrNoNode otherwise.
 func (ss *session) dropSymfony(h *hold) error {
 	token, _, err := ss.symfonyHolder(h.dir)
-	if err == nil && token != h.token() {
+	if err == nil && token != h.token.Text() {
 		err = zk.ErrNoNode
 	}
 	if err == nil {

@@ -28,7 +28,7 @@ func (s *Store) nodeExists(h *hold) (there bool, err error) {
 		if err == zk.ErrNoNode {
 			err = nil
 		}
-		return token == h.token(), err
+		return token == h.token.Text(), err
 	}
 	err = h.ss.retryRequest(func() (err error) {
 		there, _, err = h.ss.conn.Exists(h.path())

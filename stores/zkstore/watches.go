@@ -108,6 +108,6 @@ func (ss *session) fire(path string, deleted bool) {
 	}
 	if h, ok := ss.kept[path]; ok {
 		delete(ss.kept, path)
-		ss.spawn(func() { ss.nodeGone(h.name, h.token()) })
+		ss.spawn(func() { ss.nodeGone(h.name, h.token.Text()) })
 	}
 }

@@ -75,7 +75,6 @@ var others = map[string]string{
 	"open/all":                         "no types",
 	"padlocktest":                      "for tests",
 	"session/phpcodec":                 "values of the caller's",
-	"session/sessionstore":             "Moved and Change carry a key to a store as a text, and a key of PHP has the id; TestSession and TestPHPSession print what package session keeps",
 	"session/sessiontest":              "for tests",
 	"session/sessiontest/load":         "for tests",
 	"session/sqlsession":               "the caller's *sql.DB has the login",
