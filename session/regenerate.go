@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -149,7 +148,7 @@ func (s *state) moveOnce(ctx context.Context, grace time.Duration) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	err = s.leaveTombstone(ctx, rec.Version, sessionstore.Moved{To: driver.TokenOf(key), At: time.Now().Truncate(time.Millisecond)}, grace)
+	err = s.leaveTombstone(ctx, rec.Version, sessionstore.Moved{To: sessionstore.KeyOf(key), At: time.Now().Truncate(time.Millisecond)}, grace)
 	if isDefinite(err) {
 		s.m.remove(ctx, key)
 		if errors.Is(err, ErrConflict) {

@@ -32,7 +32,6 @@ import (
 
 	"github.com/gorilla/sessions"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
@@ -285,7 +284,7 @@ func (s *Store) create(ctx context.Context, name string, b *base, edits []edit, 
 	if b.id == "" {
 		return after, nil
 	}
-	move := sessionstore.Change{Version: b.version, Move: sessionstore.Moved{To: driver.TokenOf(key), At: time.Now()}, TTL: time.Minute}
+	move := sessionstore.Change{Version: b.version, Move: sessionstore.Moved{To: sessionstore.KeyOf(key), At: time.Now()}, TTL: time.Minute}
 	if _, err := s.store.Commit(ctx, storeKey(name, b.id), move); err != nil {
 		_, undo := s.store.Delete(ctx, key) // nobody knows this id
 		return nil, errors.Join(ended(err), undo)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/redisconn"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/redis/rueidis"
@@ -141,7 +140,7 @@ func parseMoved(text string) (sessionstore.Moved, error) {
 	if err != nil || when.IsZero() || to == "" {
 		return sessionstore.Moved{}, errDamaged
 	}
-	return sessionstore.Moved{To: driver.TokenOf(to), At: when}, nil
+	return sessionstore.Moved{To: sessionstore.KeyOf(to), At: when}, nil
 }
 
 // Commit implements sessionstore.Store.

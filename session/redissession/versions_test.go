@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stampede"
@@ -27,7 +26,7 @@ func TestNewerHash(t *testing.T) {
 	for name, c := range map[string]sessionstore.Change{
 		"put":     {Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "n", Value: []byte("2")}}},
 		"version": {Version: "one", Ops: []sessionstore.Op{{Kind: sessionstore.OpIncr, Key: "n", Delta: 1}}},
-		"move":    {Move: sessionstore.Moved{To: driver.TokenOf("other"), At: time.UnixMilli(1)}},
+		"move":    {Move: sessionstore.Moved{To: sessionstore.KeyOf("other"), At: time.UnixMilli(1)}},
 	} {
 		if _, err := store.Commit(t.Context(), "k", c); !errors.Is(err, session.ErrRefused) {
 			t.Errorf("Commit %s: %v", name, err)

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // TombstonePrefix is the beginning of every tombstone. A tombstone tells that a session has got a
@@ -43,7 +41,7 @@ func parseMoved(blob []byte) (Moved, []byte, error) {
 	p := unpacker{rest: blob[len(TombstonePrefix)+1:]}
 	var m Moved
 	m.At = time.UnixMilli(int64(p.number()))
-	m.To = driver.TokenOf(string(p.bytes()))
+	m.To = KeyOf(string(p.bytes()))
 	if p.bad || m.To.Text() == "" {
 		return Moved{}, nil, errPacked
 	}
@@ -94,7 +92,7 @@ const (
 
 // ended returns the tombstone of a session that has ended.
 func ended(key string, at time.Time) []byte {
-	return appendMoved(Moved{To: driver.TokenOf(key + endedSuffix), At: at}, nil)
+	return appendMoved(Moved{To: KeyOf(key + endedSuffix), At: at}, nil)
 }
 
 // hasTombstone reports whether there is a tombstone next to the session at key.

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest"
 )
@@ -49,7 +48,7 @@ func movingBeside(t *testing.T, ttl time.Duration, between func(s sessionstore.S
 	_, err := store.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("1")}}})
 	noError(t, err)
 	mover := sessionstore.FromBlobs(&stepped{blobs, func() { between(store) }}, sessionstore.Packed(), traits)
-	_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: ttl})
+	_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: sessionstore.KeyOf("new"), At: time.Now()}, TTL: ttl})
 	return store, blobs, err
 }
 
@@ -85,7 +84,7 @@ func TestOthersInTheMiddleOfAMove(t *testing.T) {
 				}
 				results <- err
 			}()
-			for _, c := range []sessionstore.Change{{TTL: time.Hour}, {TTL: time.Hour, Move: sessionstore.Moved{To: driver.TokenOf("elsewhere"), At: time.Now()}}} {
+			for _, c := range []sessionstore.Change{{TTL: time.Hour}, {TTL: time.Hour, Move: sessionstore.Moved{To: sessionstore.KeyOf("elsewhere"), At: time.Now()}}} {
 				go func() { _, err := s.Commit(bg, "k", c); results <- err }()
 			}
 			<-time.After(100 * time.Millisecond)
@@ -119,7 +118,7 @@ func TestClientLeavesInTheMiddleOfAMove(t *testing.T) {
 	s := sessionstore.FromBlobs(blobs, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
 	_, err := s.Commit(ctx, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 	noError(t, err)
-	_, err = s.Commit(ctx, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: time.Hour})
+	_, err = s.Commit(ctx, "k", sessionstore.Change{Move: sessionstore.Moved{To: sessionstore.KeyOf("new"), At: time.Now()}, TTL: time.Hour})
 	noError(t, err)
 	if r, err := s.Load(bg, "k"); err != nil || r.Moved.To.Text() != "new" {
 		t.Errorf("Load: %v %v", r, err)
@@ -136,7 +135,7 @@ func made(t *testing.T, blobs *sessiontest.Blobs) {
 	blobs.Put("k", data)
 }
 
-var moveAgain = sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("third"), At: time.UnixMilli(1)}, TTL: time.Hour}
+var moveAgain = sessionstore.Change{Move: sessionstore.Moved{To: sessionstore.KeyOf("third"), At: time.UnixMilli(1)}, TTL: time.Hour}
 
 // TestOldIDMadeAnew: another program makes the old id anew while its tombstone is there. The
 // tombstone counts: readers get the session from before the move, writers and movers the new key,
@@ -168,7 +167,7 @@ func TestEndedIDMadeAnew(t *testing.T) {
 	for name, end := range map[string]func(s sessionstore.Store) error{
 		"deleted": func(s sessionstore.Store) error { _, err := s.Delete(bg, "k"); return err },
 		"moved without a grace period": func(s sessionstore.Store) error {
-			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: time.Millisecond})
+			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: sessionstore.KeyOf("new"), At: time.Now()}, TTL: time.Millisecond})
 			return err
 		},
 		"moved, then deleted": func(s sessionstore.Store) error {
@@ -292,7 +291,7 @@ func TestWhatIsKnownOfAMove(t *testing.T) {
 		s := sessionstore.FromBlobs(&refusing{sessiontest.NewBlobs(), remove}, sessionstore.Packed(), sessionstore.Traits{NoDeadline: true, CommitsNeedLock: true})
 		_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour})
 		noError(t, err)
-		_, err = s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("new"), At: time.Now()}, TTL: time.Hour})
+		_, err = s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: sessionstore.KeyOf("new"), At: time.Now()}, TTL: time.Hour})
 		if !errors.Is(err, errCut) || errors.Is(err, sessionstore.ErrUnavailable) == remove {
 			t.Errorf("remove %v: %v", remove, err)
 		}
@@ -365,7 +364,7 @@ func (m *mortal) Remove(ctx context.Context, key string, old *sessionstore.Blob)
 func TestMoverDies(t *testing.T) {
 	changes := map[string]func(t *testing.T, s sessionstore.Store, blobs *sessiontest.Blobs, before sessionstore.Record){
 		"moved again": func(t *testing.T, s sessionstore.Store, _ *sessiontest.Blobs, before sessionstore.Record) {
-			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("second"), At: time.Now()}, TTL: time.Hour})
+			_, err := s.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: sessionstore.KeyOf("second"), At: time.Now()}, TTL: time.Hour})
 			if r, _ := s.Load(bg, "k"); before.Version != "" && before.Moved.To.Text() == "" && (err != nil || r.Moved.To.Text() != "second") {
 				t.Errorf("a second move: %v, and Load reports %q", err, r.Moved.To.Text())
 			}
@@ -395,7 +394,7 @@ func TestMoverDies(t *testing.T) {
 					_, err := s.Commit(bg, "k", sessionstore.Change{Create: true, TTL: time.Hour, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: "a", Value: []byte("1")}}})
 					noError(t, err)
 					mover := sessionstore.FromBlobs(&mortal{blobs, 1 + i/2, i%2 == 1}, sessionstore.Packed(), traits)
-					_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: driver.TokenOf("first"), At: time.Now()}, TTL: time.Hour})
+					_, err = mover.Commit(bg, "k", sessionstore.Change{Move: sessionstore.Moved{To: sessionstore.KeyOf("first"), At: time.Now()}, TTL: time.Hour})
 					r, bad := s.Load(bg, "k")
 					missing := errors.Is(bad, sessionstore.ErrNotFound) && traits.CommitsNeedLock && err != nil
 					if !missing && (bad != nil || len(r.Fields) != 1 || err == nil && r.Moved.To.Text() != "first") {

@@ -3,8 +3,6 @@ package sessionstore
 import (
 	"context"
 	"time"
-
-	"github.com/padlock-go/padlock/driver"
 )
 
 // A Store keeps sessions. Its methods are safe for concurrent use, and each is one atomic step: two
@@ -95,8 +93,8 @@ type Record struct {
 // Moved says where a session with a new id is now. The zero value means that the session did not
 // move.
 type Moved struct {
-	To driver.Token // the new key, hidden, because a key of PHP has the id
-	At time.Time    // when it moved, by the clock of the process that moved it, in whole milliseconds
+	To Key       // the new key
+	At time.Time // when it moved, by the clock of the process that moved it, in whole milliseconds
 }
 
 // Change is one commit.

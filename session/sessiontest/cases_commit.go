@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -193,7 +192,7 @@ func allOrNothing(c *check) {
 	for _, ch := range []sessionstore.Change{
 		{Unchanged: []sessionstore.Condition{c.was("a", "1"), c.was("b", "0")}, Ops: []sessionstore.Op{c.put("a", "9"), c.put("c", "9")}},
 		{Ops: []sessionstore.Op{c.put("a", "9"), del("b"), incr("text", 1)}},
-		{Unchanged: []sessionstore.Condition{c.was("a", "0")}, Move: sessionstore.Moved{To: driver.TokenOf("elsewhere")}},
+		{Unchanged: []sessionstore.Condition{c.was("a", "0")}, Move: sessionstore.Moved{To: sessionstore.KeyOf("elsewhere")}},
 	} {
 		if _, err := c.commit(ch); err == nil {
 			c.errorf("it was not refused")

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -160,7 +159,7 @@ func deleteRace(c *check) {
 }
 
 func (c *check) move(ttl time.Duration) sessionstore.Moved {
-	m := sessionstore.Moved{To: driver.TokenOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
+	m := sessionstore.Moved{To: sessionstore.KeyOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
 	if _, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Move: m, TTL: ttl}); err != nil {
 		c.failf("Move: %v", err)
 	}
@@ -179,7 +178,7 @@ func movedIsTombstone(c *check) {
 	if !sameMove(r.Moved, m) || r.TTL <= 0 || r.TTL > long {
 		c.errorf("it moved to %+v for %v, want %+v for %v", r.Moved, r.TTL, m, long)
 	}
-	for _, ch := range []sessionstore.Change{{Ops: []sessionstore.Op{c.put("a", "2")}}, {Version: "x"}, {Unchanged: []sessionstore.Condition{absent("a")}}, {Ops: []sessionstore.Op{incr("a", 1)}}, {Move: sessionstore.Moved{To: driver.TokenOf("elsewhere"), At: m.At}}} {
+	for _, ch := range []sessionstore.Change{{Ops: []sessionstore.Op{c.put("a", "2")}}, {Version: "x"}, {Unchanged: []sessionstore.Condition{absent("a")}}, {Ops: []sessionstore.Op{incr("a", 1)}}, {Move: sessionstore.Moved{To: sessionstore.KeyOf("elsewhere"), At: m.At}}} {
 		_, err := c.commit(ch)
 		var moved *sessionstore.MovedError
 		if !errors.As(err, &moved) || !sameMove(moved.Moved, m) {
@@ -196,7 +195,7 @@ func movedConditions(c *check) {
 	if err != nil {
 		c.failf("%v", err)
 	}
-	m := sessionstore.Moved{To: driver.TokenOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
+	m := sessionstore.Moved{To: sessionstore.KeyOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
 	c.refused("Move with an old version", sessionstore.Change{Version: old.Version, Move: m}, sessionstore.ErrConflict)
 	if r := c.load(); r.Moved.To.Text() != "" {
 		c.errorf("it moved all the same")
@@ -264,7 +263,7 @@ func movedRace(c *check) {
 			counting.Lock()
 			defer counting.Unlock()
 		}
-		m := sessionstore.Moved{To: driver.TokenOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
+		m := sessionstore.Moved{To: sessionstore.KeyOf("the-new-key"), At: time.Now().Truncate(time.Millisecond)}
 		_, err := c.a.Commit(c.ctx, c.key, sessionstore.Change{Version: c.load().Version, Move: m, TTL: long})
 		return err
 	}

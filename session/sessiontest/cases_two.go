@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -29,7 +28,7 @@ func (c *check) twoMoves(key, version string) {
 	begin := make(chan bool)
 	var wg sync.WaitGroup
 	for i, s := range []sessionstore.Store{c.a, c.b} {
-		moves[i] = sessionstore.Moved{To: driver.TokenOf(key + "-" + strconv.Itoa(i)), At: time.Now().Truncate(time.Millisecond)}
+		moves[i] = sessionstore.Moved{To: sessionstore.KeyOf(key + "-" + strconv.Itoa(i)), At: time.Now().Truncate(time.Millisecond)}
 		c.spawn(&wg, func() {
 			<-begin
 			_, errs[i] = s.Commit(c.ctx, key, sessionstore.Change{Version: version, Move: moves[i], TTL: long})

@@ -188,11 +188,14 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// A store that logs what it is asked shows no token.
+// A store that logs what it is asked and what it answers shows no token, and not where a session has
+// moved.
 func TestRequests(t *testing.T) {
 	token := driver.TokenOf(marker)
 	r := driver.Request{Name: "job", Token: token, Replaces: token, Spent: []driver.Token{token, token}}
-	for _, v := range []any{token, &token, r, &r, driver.Extension{Name: "job", Token: token}, []driver.Extension{{Token: token}}} {
+	moved := sessionstore.Moved{To: sessionstore.KeyOf(marker)}
+	for _, v := range []any{token, &token, r, &r, driver.Extension{Name: "job", Token: token}, []driver.Extension{{Token: token}},
+		moved, sessionstore.Change{Move: moved}, sessionstore.Record{Moved: moved}, moved.To, &sessionstore.MovedError{Moved: moved}} {
 		for _, how := range shown([]string{marker}, v) {
 			t.Errorf("%T: %s", v, how)
 		}

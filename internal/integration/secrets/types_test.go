@@ -48,8 +48,15 @@ var checked = map[string]map[string]string{
 		"EventKind": "a text of package session", "GracePeriod": "a Duration", "Mode": "a number", "Option": "a setting", "RouteOption": "a setting",
 	},
 	"session/gorillastore": {"Store": printed},
-	"session/phpsession":   {"Config": "settings"},
-	"session/scsstore":     {"Store": printed, "Option": "a func"},
+	"session/sessionstore": {
+		"Key": printed, "Moved": printed, "MovedError": printed, "Change": printed, "Record": printed,
+		"Field": "a value of the session", "Op": "a value of the session", "Condition": "a value of the session", "Result": "a version",
+		"Blob": "the session as it is stored", "Memory": "the memory of the sessions", "ConflictError": "names of keys inside a session",
+		"MemoryOption": "a setting", "OpKind": "a number", "Traits": "facts of a kind of store",
+		"Store": "an interface", "BlobStore": "an interface", "Format": "an interface", "Document": "an interface", "Index": "an interface", "IndexedStore": "an interface", "Rules": "an interface",
+	},
+	"session/phpsession": {"Config": "settings"},
+	"session/scsstore":   {"Store": printed, "Option": "a func"},
 	"internal/redisconn": {
 		"Server": printed, "DialError": printed,
 		"Config": "open to the caller, for older versions of redisstore; New hides its logins", "Sentinel": "as Config",
