@@ -1,10 +1,23 @@
 package server
 
-import "testing"
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+)
 
-// Needs skips the test if a server is not installed, or fails it in CI. A test that starts servers
-// by functions for programs, which cannot skip it, calls Needs first. The names are "redis",
-// "postgres" and "zookeeper".
+// NeedsRoot skips the test if this process is not root's, or fails it in CI.
+func NeedsRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		missing(t, errors.New("only root can run this test"))
+	}
+}
+
+// Needs skips the test if a server or a program is not installed, or fails it in CI. A test that
+// starts servers by functions for programs, which cannot skip it, calls Needs first. The names are
+// "redis", "postgres", "zookeeper", and those of programs.
 func Needs(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -17,7 +30,7 @@ func Needs(t testing.TB, names ...string) {
 		case "zookeeper":
 			err = findZooKeeper()
 		default:
-			t.Fatalf("Needs does not know %q", name)
+			_, err = exec.LookPath(name)
 		}
 		if err != nil {
 			missing(t, err)

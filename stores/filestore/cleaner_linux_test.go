@@ -9,16 +9,14 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // The timer that cleans temporary files removes lock files that are in use. A second holder gets in,
 // and the first one learns of it with its next call. Nobody watches a key.
 func TestCleanerOfTemporaryFiles(t *testing.T) {
 	t.Parallel()
-	cleaner, err := exec.LookPath("systemd-tmpfiles")
-	if err != nil {
-		t.Skip("systemd-tmpfiles is not installed")
-	}
+	server.Needs(t, "systemd-tmpfiles")
 	for _, options := range [][]Option{nil, {AllowWorld()}} {
 		s := open(t, filepath.Join(t.TempDir(), "locks"), options...)
 		other := open(t, s.Dir(), options...)
@@ -37,7 +35,7 @@ func TestCleanerOfTemporaryFiles(t *testing.T) {
 		if err := os.WriteFile(rule, []byte("d "+s.Dir()+" - - - am:10d\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command(cleaner, "--clean", rule).CombinedOutput(); err != nil {
+		if out, err := exec.Command("systemd-tmpfiles", "--clean", rule).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		lost(t, s, "job", "us")

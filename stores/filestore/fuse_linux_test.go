@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 func init() { scripts["fuse"] = serveFuse }
@@ -24,9 +25,7 @@ func init() { scripts["fuse"] = serveFuse }
 // it.
 func TestFlockThatNeverReturns(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount FUSE")
-	}
+	server.NeedsRoot(t) // to mount FUSE
 	fs, dir := mountFuse(t)
 	s := open(t, dir, AllowNetwork(), func(c *config) { c.flockPatience = time.Minute })
 	s.config.probes = true // as on systems without a list of locks

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 func init() { scripts["two containers"] = twoContainers }
@@ -15,9 +17,7 @@ func init() { scripts["two containers"] = twoContainers }
 // copied before it is locked, so both have the lock. The page of the store says so.
 func TestTwoContainersOfOneImage(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount an overlay")
-	}
+	server.NeedsRoot(t) // to mount an overlay
 	start(t, "two containers", t.TempDir(), func(cmd *exec.Cmd) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	}).end()

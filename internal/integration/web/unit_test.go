@@ -32,9 +32,7 @@ func unitOfPage(t *testing.T, name string) string {
 // TestUnit: the service of docs/web.md starts as an unprivileged user, with secrets that only root
 // may read. The test does what systemd does with LoadCredential.
 func TestUnit(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can start a command as another user")
-	}
+	server.NeedsRoot(t) // to start a command as another user
 	t.Parallel()
 	const nobody = 65534
 	unit := unitOfPage(t, "padlock-serve.service")
