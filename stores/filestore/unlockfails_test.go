@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/seccomp"
 )
 
 func init() {
@@ -65,40 +65,13 @@ func unlockFails(dir string, with syscall.Errno) error {
 	)
 }
 
-// refuseUnlock makes every later LOCK_UN of this process fail with an error, by means of a filter
-// for system calls (seccomp).
+// refuseUnlock makes every later LOCK_UN of this process fail with an error.
 func refuseUnlock(with syscall.Errno) error {
-	const (
-		load, jumpIfEqual, result   = 0x20, 0x15, 0x06 // instructions of the filter
-		offsetOfNumber, offsetOfHow = 0, 24            // in struct seccomp_data
-		allow, fail                 = 0x7fff0000, 0x00050000
-		noNewPrivileges             = 38
-		setFilter, allThreads       = 1, 1
-	)
-	sysSeccomp := map[string]uintptr{"amd64": 317, "arm64": 277}[runtime.GOARCH]
-	filter := []struct {
-		code     uint16
-		yes, no  uint8
-		argument uint32
-	}{
-		{load, 0, 0, offsetOfNumber},
-		{jumpIfEqual, 0, 3, syscall.SYS_FLOCK},
-		{load, 0, 0, offsetOfHow},
-		{jumpIfEqual, 0, 1, syscall.LOCK_UN},
-		{result, 0, 0, fail | uint32(with)},
-		{result, 0, 0, allow},
-	}
-	program := struct {
-		length uint16
-		filter unsafe.Pointer
-	}{uint16(len(filter)), unsafe.Pointer(&filter[0])}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if _, _, errno := syscall.Syscall6(syscall.SYS_PRCTL, noNewPrivileges, 1, 0, 0, 0, 0); errno != 0 {
-		return errno
-	}
-	if _, _, errno := syscall.Syscall(sysSeccomp, setFilter, allThreads, uintptr(unsafe.Pointer(&program))); errno != 0 {
-		return fmt.Errorf("seccomp: %w", errno)
-	}
-	return nil
+	_, err := seccomp.Set(seccomp.AllThreads,
+		seccomp.Load(seccomp.Number), seccomp.Equal(syscall.SYS_FLOCK, 0, 3),
+		seccomp.Load(seccomp.Argument(1)), seccomp.Equal(syscall.LOCK_UN, 0, 1),
+		seccomp.Fail(with), seccomp.Allow())
+	return err
 }

@@ -1,46 +1,29 @@
 package rig
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"syscall"
 	"unsafe"
+
+	"github.com/padlock-go/padlock/internal/seccomp"
 )
 
 // failReads makes pread(2) of this process fail with EIO while a file exists. Package filestore
 // reads its files by this system call, and connections do not use it. A filter for system calls
 // (seccomp) asks a thread of this process about each such call, until the process ends.
 func failReads(whileExists string) error {
-	const (
-		load, jumpIfEqual, result = 0x20, 0x15, 0x06 // instructions of the filter
-		allow, ask                = 0x7fff0000, 0x7fc00000
-		noNewPrivileges           = 38
-		setFilter                 = 1
-		allThreads, newListener   = 1 | 1<<4, 1 << 3 // with 1<<4, an error is not told by the number of a thread
-
-		// The race detector reads 64 bytes at a time, in a thread for which the answering one waits.
-		// No read of filestore has that size.
-		thirdArgument, ofDetector = 32, 64
-	)
-	sysSeccomp := map[string]uintptr{"amd64": 317, "arm64": 277}[runtime.GOARCH]
-	code := []struct {
-		code     uint16
-		yes, no  uint8
-		argument uint32
-	}{{load, 0, 0, 0}, {jumpIfEqual, 0, 3, syscall.SYS_PREAD64}, {load, 0, 0, thirdArgument}, {jumpIfEqual, 1, 0, ofDetector}, {result, 0, 0, ask}, {result, 0, 0, allow}}
-	program := struct {
-		length uint16
-		code   unsafe.Pointer
-	}{uint16(len(code)), unsafe.Pointer(&code[0])}
+	// The race detector reads 64 bytes at a time, in a thread for which the answering one waits.
+	// No read of filestore has that size.
+	const ofDetector = 64
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if _, _, errno := syscall.Syscall6(syscall.SYS_PRCTL, noNewPrivileges, 1, 0, 0, 0, 0); errno != 0 {
-		return errno
-	}
-	listener, _, errno := syscall.Syscall(sysSeccomp, setFilter, allThreads|newListener, uintptr(unsafe.Pointer(&program)))
-	if errno != 0 {
-		return fmt.Errorf("seccomp: %w", errno)
+	listener, err := seccomp.Set(seccomp.AllThreads|seccomp.NewListener,
+		seccomp.Load(seccomp.Number), seccomp.Equal(syscall.SYS_PREAD64, 0, 3),
+		seccomp.Load(seccomp.Argument(2)), seccomp.Equal(ofDetector, 1, 0),
+		seccomp.Ask(), seccomp.Allow())
+	if err != nil {
+		return err
 	}
 	filters <- filter{listener, whileExists}
 	return nil
