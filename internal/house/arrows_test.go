@@ -32,7 +32,7 @@ var rootTests = []string{".", "driver", "drivertest", "storekit/register", "inte
 var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
-var storeTests = []string{".", "driver", "drivertest", "internal/replay", "internal/server", "internal/server/fakes", "storekit/overhttp/overhttptest"}
+var storeTests = []string{".", "driver", "drivertest", "internal/replay", "internal/seccomp", "internal/server", "internal/server/fakes", "storekit/overhttp/overhttptest"}
 
 // everyStore lists the packages of stores. These are the packages that package open and its module
 // open/all import. So a new store gets its row as soon as one of the two imports it.
