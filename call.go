@@ -220,7 +220,7 @@ func (c *call) tolerates(err error, askedAt driver.Instant, downSince *driver.In
 //   - the error of the context, if the context has ended;
 //   - trouble, which is the last error of the store, or nil.
 func (c *call) waitEnded(held, cause, trouble error) error {
-	c.timeout, c.silent = cause == errWaitOver, trouble != nil
+	c.timeout, c.silent = cause == errWaitOver, trouble != nil && !errors.Is(trouble, driver.ErrQueueFull)
 	err := held
 	switch {
 	case c.ctx.Err() != nil:

@@ -267,6 +267,7 @@ func (h *hold) awaitPromotion(ctx context.Context, poll *poller) error {
 		defer h.locker.clock.AfterFunc(driver.MaxIntent/2, cancel)()
 		_, err = waiter.Wait(short, r, false)
 		if err == nil || short.Err() != nil {
+			poll.slowDown(ctx, h.locker)
 			return ctx.Err()
 		}
 	}

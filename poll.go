@@ -1,9 +1,12 @@
 package padlock
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // retryAfter is how long to wait before each repetition of a request whose reply was lost. Requests
@@ -16,6 +19,11 @@ var retryAfter = [...]time.Duration{10 * time.Millisecond, 50 * time.Millisecond
 type poller struct {
 	last time.Duration
 	end  time.Time
+
+	full    error          // driver.ErrQueueFull if the last Wait said so, or refused without a reason
+	mustTry bool           // full was not followed by a try yet
+	asked   driver.Instant // when slowDown was called last
+	hasty   int            // how often in a row it was called again at once
 }
 
 const (
@@ -42,6 +50,17 @@ const pollRefused = 100 * time.Millisecond
 func (p *poller) adaptTo(err error) {
 	if errors.Is(err, ErrUnavailable) {
 		p.last = max(p.last, pollRefused)
+	}
+}
+
+// slowDown is called before each wait in the store after the first one. It pauses if the waits have
+// ended at once many times in a row, as only those in a broken store do.
+func (p *poller) slowDown(ctx context.Context, l *Locker) {
+	const atOnce, many = time.Millisecond, 100
+	if now := l.clock.Now(); now.Sub(p.asked) >= atOnce {
+		p.asked, p.hasty = now, 0
+	} else if p.hasty++; p.hasty > many {
+		l.sleep(ctx, p.next())
 	}
 }
 

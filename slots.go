@@ -211,6 +211,7 @@ func (p *permitCall) watch(ctx context.Context) (*hold, error) {
 			if downSince, trouble = 0, nil; p.skips() {
 				return nil, err
 			}
+			p.poll.slowDown(ctx, p.l)
 			w.await()
 		case ctx.Err() == nil && !p.tolerates(err, began, &downSince):
 			return nil, err

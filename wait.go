@@ -1,6 +1,7 @@
 package padlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -164,18 +165,22 @@ func (a *attempt) waitAsHead() error {
 	for {
 		askedAt := a.l.clock.Now()
 		err := a.askStore(ctx, &poll)
-		switch {
-		case err == nil:
-			return err
-		case errors.Is(err, ErrHeld):
+		held := errors.Is(err, ErrHeld)
+		if held {
 			a.noteHeld(err)
 			poll.until(err)
 			downSince, trouble = 0, nil
-			if a.outlived(err) {
-				return a.held
-			}
+		}
+		switch {
+		case err == nil:
+			return err
 		case ctx.Err() != nil:
-			return a.waitEnded(a.heldBy(), context.Cause(ctx), trouble)
+			return a.waitEnded(a.heldBy(), context.Cause(ctx), cmp.Or(trouble, poll.full))
+		case held && a.outlived(err):
+			return a.held
+		case held:
+			poll.slowDown(ctx, a.l)
+		case poll.mustTry:
 		case !a.tolerates(err, askedAt, &downSince):
 			return err
 		default:
@@ -189,16 +194,21 @@ func (a *attempt) waitAsHead() error {
 
 // askStore waits until the store hands the name over to this attempt, or until the name may be
 // free. In the first case askStore takes the lock that was handed over. In the second case it tries
-// to take the lock.
+// to take the lock. If the store lets no more callers wait, the next call tries after a pause.
 func (a *attempt) askStore(ctx context.Context, poll *poller) error {
 	waiter := a.l.waiter
-	if waiter == nil {
+	if waiter == nil || poll.mustTry {
+		poll.mustTry = false
 		if err := a.l.sleep(ctx, poll.next()); err != nil {
 			return err
 		}
 		return a.tryStore(a.l.clock.Now())
 	}
 	g, err := waiter.Wait(ctx, a.request, true)
+	if poll.full = nil; errors.Is(err, driver.ErrQueueFull) || errors.Is(err, ErrHeld) {
+		poll.mustTry, poll.full = true, driver.ErrQueueFull
+		return poll.full
+	}
 	if err != nil {
 		return &errorWithout{err, []error{ErrUncertain}} // the store cleans up itself after a failed wait
 	}

@@ -53,7 +53,8 @@ type Waiter interface {
 	// loss of the connection does not end Wait, unless the place in the queue is lost.
 	//
 	// If Wait returns an error, the store gives up the place in the queue and any reservation,
-	// perhaps in the background. A caller ends a wait by ctx. If it calls Release with r.Token, a
+	// perhaps in the background. The error is [ErrQueueFull] if the store lets no more callers wait,
+	// and never a *HeldError. A caller ends a wait by ctx. If it calls Release with r.Token, a
 	// zero Grant is returned, or Wait goes on with a new place. No token is in two waits at a time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }

@@ -29,6 +29,10 @@ var (
 	// could not reach the rest.
 	ErrSpent = errors.New("the try was given up")
 
+	// ErrQueueFull is an error of Wait: the store lets no more callers wait for the name. The caller
+	// tries again from time to time.
+	ErrQueueFull = errors.New("too many callers wait for the name in its store")
+
 	ErrPromotionConflict = errors.New("another reader is being promoted") // has an intent; see Converter
 
 	// ErrFencesUsedUp means that the name has no fence left below MaxFence, and nothing was

@@ -171,6 +171,7 @@ var broken = map[bug]string{
 	staleReleaseCools:         "lost/evicted lost/expired lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released lost/released-and-taken lost/replaced",
 	staleReleaseRemoves:       "lost/evicted lost/expired-and-taken lost/replaced",
 	statusWithoutValue:        "status/findings",
+	fullIsHeld:                "wait/many",
 	tokenInError:              "answers/secret-tokens",
 	verifyRenews:              "extend/verify",
 	waitSpins: "wait/release-wakes fence/above? giveup/during-a-long-wait? giveup/silence? limits/holder? promote/intent-ends? queue/counted? queue/dead-waiter? queue/first-come? " +
@@ -410,6 +411,7 @@ func names(fs []Failure) (out []string) {
 var rightStores = map[string]func(*world){
 	"all there is":    func(w *world) { w.passes = true },
 	"passes nothing":  func(w *world) {},
+	"short queue":     func(w *world) { w.most = 64 },
 	"far away":        func(w *world) { w.trip, w.passes = 3*time.Millisecond, true },
 	"in this process": func(w *world) { w.g.InProcess = true },
 	"bound to a connection": func(w *world) {

@@ -139,6 +139,7 @@ const (
 	staleReleaseCools         bug = "Release of a lost hold leaves a cool-down"
 	staleReleaseRemoves       bug = "a late Release removes the next holder"
 	statusWithoutValue        bug = "Status returns a finding without a value"
+	fullIsHeld                bug = "Wait returns a *HeldError if its queue is full"
 	tokenInError              bug = "the token is in the error's text"
 	verifyRenews              bug = "Extend with ttl 0 renews the lease"
 	waitSpins                 bug = "Wait returns at once"

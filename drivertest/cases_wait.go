@@ -142,6 +142,28 @@ var waitCases = []testCase{
 			c.awaitHold(w, "waiting for another program's release")
 		},
 	},
+	{
+		name:   "wait/many",
+		clause: "Many callers may wait for one name. If the store lets no more of them wait, Wait returns ErrQueueFull, and never a *HeldError.",
+		f: func(c *check) {
+			const many = 70
+			l := c.take(c.a, c.request(c.newName()), "of a free name")
+			var waiters []*testWaiter
+			for range many {
+				waiters = append(waiters, c.waitOnce(c.b, c.request(l.req.Name), true))
+			}
+			c.settle()
+			for _, w := range waiters {
+				if w.waiting() {
+					continue
+				}
+				if a := <-w.done; a.err != nil && !errors.Is(a.err, driver.ErrQueueFull) {
+					c.failf("one of %d waiters: %v", many, a.err)
+				}
+			}
+			c.verify(l, "while many wait for the name")
+		},
+	},
 }
 
 var queueCases = []testCase{

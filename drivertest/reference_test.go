@@ -31,6 +31,7 @@ type world struct {
 	silent chan struct{}        // closed when the server answers again; nil while the server answers
 	opens  []*ref
 	full   bool
+	most   int                          // waiters that a name may have; 0: any number
 	starts int                          // with no data
 	linger time.Duration                // how long a reservation that nobody claims stays in the way; 0: MaxReservation
 	recs   map[string]map[string]string // the texts of records, by name and ID

@@ -26,6 +26,10 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 		return driver.Grant{}, err
 	}
 	s.waits.Add(1)
+	if err := s.w.crowded(r.Name, s.is(fullIsHeld)); err != nil && reserve {
+		s.waits.Done()
+		return driver.Grant{}, err
+	}
 	e, p := s.join(&r, reserve)
 	g, err := s.stand(ctx, e, p, r, reserve)
 	if s.w.stall != nil {
@@ -34,6 +38,20 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 		}
 	}
 	return g, err
+}
+
+// crowded returns an error if no more callers may wait for the name.
+func (w *world) crowded(name string, saysHeld bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.entry(name).queue)
+	switch {
+	case saysHeld && n >= 64:
+		return &driver.HeldError{Waiters: n}
+	case w.most > 0 && n >= w.most:
+		return fmt.Errorf("%d callers wait: %w", n, driver.ErrQueueFull)
+	}
+	return nil
 }
 
 func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {

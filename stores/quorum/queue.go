@@ -58,6 +58,8 @@ func (s *Store) waitInQueue(ctx context.Context, r driver.Request) (g driver.Gra
 		return g, true, ctx.Err()
 	case s.calls.Closing.Err() != nil:
 		return g, true, driver.ErrClosed
+	case errors.Is(a.err, driver.ErrQueueFull):
+		return g, true, a.err
 	case a.verdict == never || a.verdict == unsure:
 		// The member may release the token at any time from now on, so no member may be asked to
 		// grant it. The caller tries with a new token.
