@@ -26,10 +26,6 @@ thorough: ## The tests of both tiers, in about half an hour
 nightly: ## A slice of tier 2, the one whose row in docs/internals/nightly.tsv is oldest; SLICE=name, SLICE=all
 	@.ci/setup && .ci/nightly $(SLICE)
 
-.PHONY: words
-words: ## A report of words, wide lines and long pages; it is never red in CI
-	@PADLOCK_WORDS=yes go test -count=1 -run 'TestWords$$|TestTerms$$|TestPageSizes$$' ./internal/house
-
 .PHONY: lint
 lint: ## gofmt, every module alone with go vet, the types for windows, darwin, freebsd and 32 bits, staticcheck
 	@.ci/steps alone lint

@@ -39,15 +39,6 @@ func TestHouse(t *testing.T) {
 	})
 }
 
-// taste marks a test of words, widths and sizes of pages. It is a report, `make words`, and never
-// red in a gate.
-func taste(t *testing.T) {
-	t.Helper()
-	if os.Getenv("PADLOCK_WORDS") == "" {
-		t.Skip("a report of taste, which `make words` prints")
-	}
-}
-
 func report(t *testing.T, violations []string) {
 	t.Helper()
 	slices.Sort(violations)
