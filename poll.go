@@ -57,11 +57,12 @@ func (p *poller) adaptTo(err error) {
 // ended at once many times in a row, as only those in a broken store do.
 func (p *poller) slowDown(ctx context.Context, l *Locker) {
 	const atOnce, many = time.Millisecond, 100
-	if now := l.clock.Now(); now.Sub(p.asked) >= atOnce {
-		p.asked, p.hasty = now, 0
+	if l.clock.Now().Sub(p.asked) >= atOnce {
+		p.hasty = 0
 	} else if p.hasty++; p.hasty > many {
 		l.sleep(ctx, p.next())
 	}
+	p.asked = l.clock.Now()
 }
 
 func (p *poller) next() time.Duration {

@@ -108,7 +108,7 @@ func TestEachErrorFromEachCall(t *testing.T) {
 					l.Acquire(t.Context(), "held", padlock.Wait(2*time.Second))
 					time.AfterFunc(time.Second, func() { other.Release() })
 					l.Acquire(t.Context(), "held", padlock.Wait(2*time.Second))
-					l.Acquire(t.Context(), "free")
+					l.Acquire(t.Context(), "free", padlock.Wait(time.Second))
 					l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.Wait(time.Second))
 					l.Acquire(t.Context(), "slots", padlock.Slots(2), padlock.Wait(time.Second))
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -117,7 +117,7 @@ func TestEachErrorFromEachCall(t *testing.T) {
 					reader.Promote(ctx)
 					reader.Demote(ctx)
 					cancel()
-					time.Sleep(30 * time.Second) // renewals fail
+					<-time.After(30 * time.Second) // renewals fail
 					lock.Release()
 					reader.Release()
 					ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)

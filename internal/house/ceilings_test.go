@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
