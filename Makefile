@@ -22,6 +22,10 @@ test: ## The tests of tier 1 of all modules (CONTRIBUTING.md); SETUP=yes install
 thorough: ## The tests of both tiers, in about half an hour
 	@.ci/steps setup thorough
 
+.PHONY: near
+near: ## The tests that find most mistakes in a package, in a minute: make near PKG=stores/sqlstore
+	@.ci/near $(PKG)
+
 .PHONY: nightly
 nightly: ## A slice of tier 2, the one whose row in docs/internals/nightly.tsv is oldest; SLICE=name, SLICE=all
 	@.ci/setup && .ci/nightly $(SLICE)
