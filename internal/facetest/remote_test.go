@@ -3,8 +3,11 @@ package facetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -242,6 +245,9 @@ func newLocker(t *testing.T, s padlock.Store, opts ...padlock.LockerOption) *pad
 		if err := l.Close(context.Background()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
+		for _, what := range leftIn(l) {
+			t.Errorf("Close left %s", what)
+		}
 	})
 	return l
 }
@@ -253,6 +259,30 @@ func acquire(t *testing.T, l *padlock.Locker, name string, opts ...padlock.Optio
 	h := acquireToForget(t, l, name, opts...)
 	t.Cleanup(func() { runtime.KeepAlive(h) })
 	return h
+}
+
+// leftIn returns what a Locker that is closed still counts. A counter that nobody lowers would one day
+// refuse callers, and a table that nobody clears grows for ever.
+func leftIn(l *padlock.Locker) (left []string) {
+	for _, name := range []string{
+		"attempts", "lines", "permitWaiters", "handover.holders", "renewer.heap", "renewer.hidden", "renewer.due", "renewer.workers",
+		"cleaner.jobs", "cleaner.open", "cleaner.late", "cleaner.workers", "stats.waiting",
+	} {
+		v := reflect.ValueOf(l).Elem()
+		for _, field := range strings.Split(name, ".") {
+			v = v.FieldByName(field)
+		}
+		n := 0
+		if v.CanInt() {
+			n = int(v.Int())
+		} else {
+			n = v.Len()
+		}
+		if n != 0 {
+			left = append(left, fmt.Sprintf("%s: %d", name, n))
+		}
+	}
+	return left
 }
 
 func acquireToForget(t *testing.T, l *padlock.Locker, name string, opts ...padlock.Option) *padlock.Lock {
