@@ -255,3 +255,25 @@ func TestDesignBite(t *testing.T) {
 	expect(t, names("`standInLine`"), "the tree has no standInLine")
 	expect(t, names("`lua/join.lua`"), "the tree has no lua/join.lua")
 }
+
+// TestShelves: the comment of each store says whether it is a core store or a guest, as the page for
+// users does.
+func TestShelves(t *testing.T) {
+	_, table, _ := strings.Cut(readText(t, "docs/which-store.md"), "## Core stores and guests\n")
+	core, _, _ := strings.Cut(table, "| guests |")
+	seen := map[bool]int{}
+	for _, f := range readHouse(t) {
+		if !strings.HasPrefix(f.pkg(), "stores/") || f.ast == nil || f.test() || f.ast.Doc == nil || strings.Contains(f.pkg(), "/drivers/") || strings.Contains(f.pkg(), "/internal/") {
+			continue
+		}
+		isCore := strings.Contains(core, "`"+f.ast.Name.Name+"`")
+		seen[isCore]++
+		want := map[bool]string{true: "It is a core store:", false: "It is a guest:"}[isCore]
+		if !strings.Contains(f.ast.Doc.Text(), want) {
+			t.Errorf("%s: the package comment does not say %q", f.path, want)
+		}
+	}
+	if seen[true] != 7 || seen[false] < 8 {
+		t.Errorf("%d core stores and %d guests", seen[true], seen[false])
+	}
+}

@@ -8,4 +8,6 @@
 //
 // The page docs/stores/dynamodb.md says what the store promises, what it costs, and which rights it
 // needs.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package dynamostore

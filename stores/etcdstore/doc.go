@@ -11,4 +11,6 @@
 // Each hold is a key with a lease, so the leader of the cluster decides when a hold expires. To
 // acquire a free lock takes one transaction, and to release it takes one request.
 // docs/stores/etcd.md lists the promises and the load.
+//
+// It is a core store: see docs/which-store.md, "Core stores and guests".
 package etcdstore

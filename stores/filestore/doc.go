@@ -13,4 +13,6 @@
 // The page docs/stores/file.md lists what filestore promises and what it does not. It also says
 // what to do about PHP, network file systems, containers, full disks and programs that clean up
 // temporary files.
+//
+// It is a core store: see docs/which-store.md, "Core stores and guests".
 package filestore

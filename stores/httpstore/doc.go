@@ -7,4 +7,6 @@
 // instead: it needs no server in between, and can do more.
 //
 // The page docs/stores/http.md says what the store promises and what it cannot do.
+//
+// It is a core store: see docs/which-store.md, "Core stores and guests".
 package httpstore

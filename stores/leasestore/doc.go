@@ -9,4 +9,6 @@
 //
 // The page docs/stores/kubernetes.md says what the store promises, what it costs the cluster, and
 // which rights it needs.
+//
+// It is a core store: see docs/which-store.md, "Core stores and guests".
 package leasestore

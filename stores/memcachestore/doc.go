@@ -4,4 +4,6 @@
 // instead. docs/stores/memcached.md lists what the store promises.
 //
 // PHP's Symfony (MemcachedStore) can share the locks, with [SymfonyLayout].
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package memcachestore

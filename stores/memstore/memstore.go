@@ -4,6 +4,8 @@
 //
 // Use it for the goroutines of one process and for tests. If several processes of a machine share
 // the locks, use package filestore instead.
+//
+// It is a core store: see docs/which-store.md, "Core stores and guests".
 package memstore
 
 import (

@@ -6,4 +6,6 @@
 // SQL database as well, use a store on that instead.
 //
 // PHP's Symfony (MongoDbStore) can share the locks, with [SymfonyLayout].
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package mongostore

@@ -11,4 +11,6 @@
 // be free at once when its process dies. For locks of one database, for shared locks, on a Galera
 // cluster, behind a proxy that shares sessions between clients, or if locks must survive a restart
 // of the server, use package sqlstore instead.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package mysqladvisory

@@ -8,4 +8,6 @@
 // The store opens its own connections: at most 4 for holds and 8 for waiters. Use it if a lock
 // should be free at once when its process dies. Behind a pooler in transaction mode, or if locks
 // must survive a restart of the server, use package sqlstore instead.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package pgadvisory

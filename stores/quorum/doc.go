@@ -47,4 +47,6 @@
 // continue in the background, in order: at one member, requests for one token never overtake each
 // other. If the outcome of a release is unknown, the token is not used again at that member until
 // the release can no longer arrive.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package quorum

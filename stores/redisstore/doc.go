@@ -14,4 +14,6 @@
 //
 // A lock in Redis is as durable as the memory of the server. docs/stores/redis.md lists the
 // promises for each setting of the server.
+//
+// It is a core store: see docs/which-store.md, "Core stores and guests".
 package redisstore

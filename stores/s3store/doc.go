@@ -7,4 +7,6 @@
 // package redisstore or sqlstore instead.
 //
 // The page docs/stores/s3.md says what the store promises, what it costs, and which rights it needs.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package s3store

@@ -10,4 +10,6 @@
 // the holder. It contains no name of the lock and nothing else about the holder.
 //
 // docs/stores/semaphore.md lists the promises and their limits.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package semstore

@@ -15,4 +15,6 @@
 // Any number of processes may use the same tables. The first use creates them. Whether a lease has
 // ended is decided by the server's clock only. docs/stores/sql.md lists the promises and their
 // limits.
+//
+// It is a core store: see docs/which-store.md, "Core stores and guests".
 package sqlstore

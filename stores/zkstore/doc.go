@@ -10,4 +10,6 @@
 // All holds of a store share one session and one connection. Waiters queue in ZooKeeper: each of
 // them watches only the two nodes before its own, so a release wakes the next two waiters. The
 // first of them has the lock, and the second one prepares itself.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package zkstore

@@ -10,4 +10,6 @@
 //
 // Leases last whole seconds and are judged by the server's clock. docs/stores/symfony-sql.md lists
 // the promises and their limits.
+//
+// It is a guest: see docs/which-store.md, "Core stores and guests".
 package symfony
