@@ -244,7 +244,7 @@ func TestServiceWithoutConditions(t *testing.T) {
 }
 
 // A service that checks the condition of a write, and writes a moment later, is not taken. If it is
-// opened lazily, padlock doctor finds it. The check of gofakes3 holds no lock either.
+// opened lazily, padlock doctor finds it. The check of the service in memory holds no lock either.
 func TestServiceThatChecksFirst(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
 		honest := s.Handler()

@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
-
+	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
@@ -18,7 +16,7 @@ import (
 
 const theBucket = "padlock-test"
 
-// A service is gofakes3 behind front ends. Each store has a front end of its own.
+// A service is an S3 in memory behind front ends. Each store has a front end of its own.
 type service struct {
 	*overhttptest.Service
 	kind    s3store.Service
@@ -35,11 +33,7 @@ func newService(kind s3store.Service) *service {
 
 // empty makes a new bucket without objects.
 func (s *service) empty() {
-	backend := s3mem.New()
-	if err := backend.CreateBucket(theBucket); err != nil {
-		panic(err)
-	}
-	var objects http.Handler = gofakes3.New(backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()
+	var objects http.Handler = &fakes.S3{Bucket: theBucket}
 	if s.kind == s3store.ServiceGoogle {
 		objects = &generations{Handler: objects, of: map[string]int{}, last: 1_700_000_000_000_000}
 	}

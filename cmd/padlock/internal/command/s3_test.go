@@ -6,8 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -16,11 +15,7 @@ func TestS3(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts use a Unix shell")
 	}
-	objects := s3mem.New()
-	if err := objects.CreateBucket("padlock-test"); err != nil {
-		t.Fatal(err)
-	}
-	service := httptest.NewServer(gofakes3.New(objects, gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	service := httptest.NewServer(&fakes.S3{Bucket: "padlock-test"})
 	t.Cleanup(service.Close)
 	p := scripts("testdata/s3")
 	p.Setup = func(env *testscript.Env) error {
