@@ -47,8 +47,14 @@ func waits(t testing.TB, s *redisstore.Store, name string) *waiting {
 
 func waitsFor(t testing.TB, s *redisstore.Store, r driver.Request) *waiting {
 	t.Helper()
+	return waitsFrom(t, s, s, r)
+}
+
+// waitsFrom asks another store whether the waiter is in the queue.
+func waitsFrom(t testing.TB, s, looker *redisstore.Store, r driver.Request) *waiting {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &waiting{t, s, r, cancel, make(chan waited, 1)}
+	w := &waiting{t, looker, r, cancel, make(chan waited, 1)}
 	before := w.queued()
 	go func() {
 		g, err := s.Wait(ctx, r, true)
@@ -56,6 +62,7 @@ func waitsFor(t testing.TB, s *redisstore.Store, r driver.Request) *waiting {
 	}()
 	t.Cleanup(cancel)
 	eventually(t, "the waiter is in the queue", func() bool { return w.queued() > before })
+	w.s = s
 	return w
 }
 

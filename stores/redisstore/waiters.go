@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,14 +50,15 @@ func (w *waiter) idText(trip time.Duration) string {
 	return strings.Repeat("0", int(more)) + itoa(int64(w.id))
 }
 
-// roundTrips has the times that the last two looks of a store took. The shorter one counts, so a
+// roundTrips has the times that the last two requests of a store took. The shorter one counts, so a
 // single hiccup does not make a reservation longer.
 type roundTrips struct{ last, before atomic.Int64 }
 
 func (t *roundTrips) note(d time.Duration) { t.before.Store(t.last.Swap(int64(d))) }
 
 func (t *roundTrips) shorter() time.Duration {
-	return time.Duration(min(t.last.Load(), t.before.Load()))
+	last := t.last.Load()
+	return time.Duration(min(last, cmp.Or(t.before.Load(), last)))
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
