@@ -1,11 +1,9 @@
 package redisstore
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -48,17 +46,6 @@ const longestReservation = 8 * driver.MaxReservation
 func (w *waiter) idText(trip time.Duration) string {
 	more := (min(2*trip, longestReservation) - 1) / driver.MaxReservation
 	return strings.Repeat("0", int(more)) + itoa(int64(w.id))
-}
-
-// roundTrips has the times that the last two requests of a store took. The shorter one counts, so a
-// single hiccup does not make a reservation longer.
-type roundTrips struct{ last, before atomic.Int64 }
-
-func (t *roundTrips) note(d time.Duration) { t.before.Store(t.last.Swap(int64(d))) }
-
-func (t *roundTrips) shorter() time.Duration {
-	last := t.last.Load()
-	return time.Duration(min(last, cmp.Or(t.before.Load(), last)))
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
