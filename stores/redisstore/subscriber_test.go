@@ -14,8 +14,8 @@ func TestMessagesFromOutside(t *testing.T) {
 	defer s.Close()
 	w := s.subscriber.add(&driver.Request{Name: "job"}, true)
 	for text, passed := range map[string]bool{
-		"h 1 7": true, "f 1 7": true, "b 1": true,
-		"g 1 7": false, "l 1": false, "p 1": false, "x 1": false, "": false, "h": false, "h x 7": false, "hh 1 7": false, "h 2 7": false,
+		"h 1 7": true, "f 1 7": true, "b 1": true, "l 0": true,
+		"g 1 7": false, "p 1": false, "x 1": false, "": false, "h": false, "h x 7": false, "hh 1 7": false, "h 2 7": false,
 	} {
 		s.subscriber.receive(rueidis.PubSubMessage{Message: text})
 		if got := len(w.called) == 1; got != passed {

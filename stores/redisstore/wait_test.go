@@ -454,3 +454,35 @@ func TestCancelledWaits(t *testing.T) {
 		})
 	}
 }
+
+// TestLostQueue: ten processes wait, and most have planned their next look for much later. The server
+// loses the queue, as FLUSHALL makes it do. The first waiter that notices tells the others, so they
+// join the queue again before they had planned to look.
+func TestLostQueue(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, raw := opened(t, srv.Addr()), rawClient(t, single(srv.Addr()))
+	take(t, s, request("job"))
+	var all []*waiting
+	for range 10 {
+		all = append(all, waits(t, opened(t, srv.Addr()), "job"))
+	}
+	// looks returns when the sixth waiter has looked, and when it looks again, in ms.
+	looks := func() (last, next int64) {
+		f := append(strings.Fields(askBy(t, raw, "HGET", companion(t, raw, "h", "job"), "w"+all[5].r.Token)), "0", "0")
+		last, _ = strconv.ParseInt(f[0], 10, 64)
+		next, _ = strconv.ParseInt(f[1], 10, 64)
+		return last, next
+	}
+	var planned int64
+	eventually(t, "the sixth waiter looks seldom", func() bool {
+		last, next := looks()
+		planned = next
+		return next-last > 10_000
+	})
+	askBy(t, raw, "DEL", companion(t, raw, "q", "job"), companion(t, raw, "h", "job"))
+	eventually(t, "all wait again", func() bool { return all[0].queued() == len(all) })
+	if last, _ := looks(); last >= planned {
+		t.Errorf("the sixth waiter joined again at %d, its next look was planned for %d", last, planned)
+	}
+}

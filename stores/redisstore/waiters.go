@@ -129,6 +129,13 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	}
 	switch kind[0] {
 	case msgHandedOver, msgLookBy, msgTry:
+	case msgLook: // for all waiters of the process; older padlocks ignore it
+		sub.mu.Lock()
+		defer sub.mu.Unlock()
+		for _, w := range sub.waiters {
+			w.call(message{kind: msgLook})
+		}
+		return
 	default:
 		return // no script sends it
 	}
