@@ -26,3 +26,23 @@ func TestMessagesFromOutside(t *testing.T) {
 		}
 	}
 }
+
+// TestHandOverAfterLeaving: a waiter has given up, and the server has not confirmed that it is out of
+// the queue. If the name is handed over to it, it gives the name up at once, and only then.
+func TestHandOverAfterLeaving(t *testing.T) {
+	s := newStore(defaults())
+	sub := s.subscriber
+	w := sub.add(&driver.Request{Name: "job"}, true)
+	given := 0
+	w.giveUp = func() { given++ }
+	sub.leaves(w)
+	sub.remove(w)
+	for _, text := range []string{"f 1 7", "h 2 7", "h 1 7"} {
+		sub.receive(rueidis.PubSubMessage{Message: text})
+	}
+	sub.hasLeft(w)
+	sub.receive(rueidis.PubSubMessage{Message: "h 1 8"})
+	if err := s.Close(); err != nil || given != 1 { // Close waits for what receive has begun
+		t.Errorf("the waiter gave up %d times, want once; Close: %v", given, err)
+	}
+}
