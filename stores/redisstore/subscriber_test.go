@@ -31,7 +31,7 @@ func TestMessagesFromOutside(t *testing.T) {
 // the queue. If the name is handed over to it, it gives the name up at once, and only then.
 func TestHandOverAfterLeaving(t *testing.T) {
 	s := newStore(defaults())
-	sub := s.subscriber
+	sub := &s.subscriber
 	w := sub.add(&driver.Request{Name: "job"}, true)
 	given := 0
 	w.giveUp = func() { given++ }
