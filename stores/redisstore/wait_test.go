@@ -469,7 +469,7 @@ func TestLostQueue(t *testing.T) {
 	}
 	// looks returns when the sixth waiter has looked, and when it looks again, in ms.
 	looks := func() (last, next int64) {
-		f := append(strings.Fields(askBy(t, raw, "HGET", companion(t, raw, "h", "job"), "w"+all[5].r.Token)), "0", "0")
+		f := append(strings.Fields(askBy(t, raw, "HGET", companion(t, raw, "h", "job"), "w"+all[5].r.Token.Text())), "0", "0")
 		last, _ = strconv.ParseInt(f[0], 10, 64)
 		next, _ = strconv.ParseInt(f[1], 10, 64)
 		return last, next
