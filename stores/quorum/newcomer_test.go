@@ -98,6 +98,17 @@ func TestNewcomerAsksTheQueue(t *testing.T) {
 	}
 }
 
+// hearsAll lets each member answer the client once. Afterwards a call waits for the answer of the one
+// with the queue.
+func hearsAll(t *testing.T, a *client) {
+	t.Helper()
+	r := request("another name")
+	take(t, a, r)
+	synctest.Wait()
+	wantOutcome(t, a, r, driver.OutcomeReleased)
+	synctest.Wait()
+}
+
 // A hold that reached no quorum is left at the member with the queue, and others wait there. A
 // waiter that has noticed this takes the name at the other members.
 func TestRestBeforeAQueue(t *testing.T) {
@@ -107,6 +118,7 @@ func TestRestBeforeAQueue(t *testing.T) {
 		take(t, c[0].now(), rest)
 		waitersAt(t, c, 1)
 		b := open()
+		hearsAll(t, b)
 		refused(t, b, request("n"), driver.ErrHeld)
 		wantNoHandOver(t, b, request("n"), 800*time.Millisecond, 1400*time.Millisecond)
 		take(t, b, request("n"))
