@@ -23,14 +23,15 @@ func underRun(s *Site) *setup {
 	var programs, jobs []string
 	for id, url := range set.stages[0] {
 		programs, jobs = append(programs, worker), append(jobs, filepath.Join(s.dir, fmt.Sprint("job-", id)))
-		must(server.WriteProgram(jobs[id], []byte("#!/bin/sh\nexec "+worker+" \"$@\"\n")))
+		must(server.WriteProgram(jobs[id], []byte("#!/bin/sh\nread -r up idle </proc/uptime\necho $PADLOCK_FENCE $up\nexec "+worker+" \"$@\"\n")))
 		set.stages[0][id] = fmt.Sprintf("%s %s %s", runWord, s.dir, url)
 	}
 	set.programs = [][]string{programs}
 	set.faults = append(append(set.faults, s.redisFaults(servers, o)...), slowExecs(jobs)...)
 	set.goroutines, set.load = 1, func(l *soak.Load) {
-		l.Hot, l.Warm, l.ToHot, l.Own, l.MinTTL, l.Epoch = 1, 8, 50, 3, time.Second, time.Hour
-		l.MinHold, l.MaxHold, l.Break, l.Elections = 5*time.Millisecond, 300*time.Millisecond, 0, 0
+		l.Hot, l.Warm, l.ToHot, l.Own, l.Epoch = 1, 4, 60, 3, time.Hour
+		l.MinTTL, l.MaxTTL, l.MinHold, l.MaxHold = time.Second, 1200*time.Millisecond, 5*time.Millisecond, 60*time.Millisecond
+		l.Break, l.Elections = 0, 0
 	}
 	return set
 }

@@ -233,7 +233,7 @@ class RunWorker(Worker):
     def take(self, name: str, wait: int, shared: bool, slots: int, again: bool = False) -> str:
         log, begun = self.monitor.log, now()
         ttl, seconds = self.between(LOAD["MinTTL"], LOAD["MaxTTL"]), self.between(LOAD["MinHold"], LOAD["MaxHold"]) / SECOND
-        if self.percent(10):
+        if self.percent(4):
             seconds = 1.5 * ttl / SECOND
         self.count += 1
         uses = {"with": "Shared" if shared else "Acquire", "shared": shared, "call": begun, "name": name}
@@ -245,7 +245,7 @@ class RunWorker(Worker):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "PADLOCK_STORE": URLS[0]},
         )
         timers = self.harm(front, ttl)
-        lines = front.stdout.read().split()  # of the job: one when it began, one at its end
+        lines = front.stdout.read().split()  # from the shell in which the job begins, from the job, and at its end
         status = front.wait()
         for timer in timers:
             timer.cancel()
@@ -253,25 +253,31 @@ class RunWorker(Worker):
         front.stdout.close()
         if status not in (0, 69, 75, 79, -signal.SIGKILL):
             raise RuntimeError(f"padlock run ended with {status}")
+        fence, lines = lines[:1], lines[1:]
         if not lines:
             why = "held" if status == 75 else "uncertain"
-            log("refused", ttl=ttl, err=why, waited=wait > 0, **uses)
+            log("refused", ttl=ttl, err=why, waited=wait > 0 and not timers, **uses)  # a padlock that is stopped may wait for longer
             if again and why == "held":
                 log("broken", call=begun, name=name, err="I8 released, and held all the same")
             return why
-        prompt = status == 0 and now() - int(lines[-1]) < 0.9 * SECOND  # padlock ends with 0 after some seconds without an answer, too
+        if len(lines) == 1:  # the job was ended before it could say more
+            at = int(float(lines[0]) * SECOND) + SECOND // 100  # the kernel rounds
+            log("acquired", at, ttl=ttl, fence=int(fence[0]), until=at + 1, hold=hold, **uses)
+        ended = int(lines[2]) if len(lines) == 3 else now()
+        prompt = status == 0 and now() - ended < 0.9 * SECOND  # padlock ends with 0 after some seconds without an answer, too
         err = "" if prompt else "lost" if status == 79 else "uncertain"
-        log("released", call=now(), name=name, hold=hold, err=err)
+        log("released", call=ended, name=name, hold=hold, err=err)  # the release began then
         return err
 
     def harm(self, front, ttl: int) -> list:
-        """Perhaps kill or stop the padlock process that renews the lock."""
-        timers, first = [], self.dice.random() * 1.5 * ttl / SECOND
-        if self.percent(8):
-            timers = [threading.Timer(first, front.kill)]
-        elif self.percent(8):
-            timers = [threading.Timer(first, front.send_signal, [signal.SIGSTOP]),
-                      threading.Timer(first + 2 * self.dice.random() * ttl / SECOND, front.send_signal, [signal.SIGCONT])]
+        """Perhaps kill or stop the padlock process that renews the lock, above all before its job begins."""
+        slow = not select.select([front.stdout], [], [], 0.4)[0]
+        if not self.percent(60 if slow else 10):
+            return []
+        first, last = self.dice.random() * ttl / SECOND, (1 + 3 * self.dice.random()) * ttl / SECOND
+        timers = [threading.Timer(first, front.kill)]
+        if self.percent(60):
+            timers = [threading.Timer(first, front.send_signal, [signal.SIGSTOP]), threading.Timer(first + last, front.send_signal, [signal.SIGCONT])]
         for timer in timers:
             timer.start()
         return timers
@@ -282,8 +288,8 @@ def job(about: str, seconds: str) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # only KILL ends it
     monitor, event, fence, at = Monitor(), json.loads(about), int(os.environ["PADLOCK_FENCE"]), now()
     end, who = at + int(float(seconds) * SECOND), {"name": event["name"], "hold": event["hold"]}
-    monitor.log("acquired", at, fence=fence, until=at + 1, **event)
     print(at, flush=True)
+    monitor.log("acquired", at, fence=fence, until=at + 1, **event)
     if event["shared"]:
         fence = 0
     value = monitor.ask(Do="read", Name=event["name"], Fence=fence)["Value"]
