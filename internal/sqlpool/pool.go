@@ -10,9 +10,11 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,36 +22,53 @@ import (
 // the connection, so that the next statement gets a new one.
 type Pool struct {
 	*sql.DB
+	SQLite bool // see Here
 
+	file    atomic.Pointer[openFile]
 	mu      sync.Mutex
 	emptied time.Time // when Leave ended all idle connections
 }
 
 // ExecContext is sql.DB.ExecContext.
 func (p *Pool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := p.Here(ctx); err != nil {
+		return nil, err
+	}
 	res, err := p.DB.ExecContext(ctx, query, args...)
 	return res, p.See(err)
 }
 
 // QueryContext is sql.DB.QueryContext.
 func (p *Pool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := p.Here(ctx); err != nil {
+		return nil, err
+	}
 	rows, err := p.DB.QueryContext(ctx, query, args...)
 	return rows, p.See(err)
 }
 
 // QueryRowContext is sql.DB.QueryRowContext.
 func (p *Pool) QueryRowContext(ctx context.Context, query string, args ...any) Row {
-	return Row{p.DB.QueryRowContext(ctx, query, args...), p}
+	if err := p.Here(ctx); err != nil {
+		return Row{err: err}
+	}
+	return Row{row: p.DB.QueryRowContext(ctx, query, args...), p: p}
 }
 
 // A Row is the result of QueryRowContext.
 type Row struct {
 	row *sql.Row
 	p   *Pool
+	err error // of Here
 }
 
 // Scan is sql.Row.Scan.
-func (r Row) Scan(dest ...any) error { return r.p.See(r.row.Scan(dest...)) }
+func (r Row) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.p.See(r.row.Scan(dest...))
+}
 
 // See returns err. If err is a refusal with WrongRole, See calls Leave first.
 func (p *Pool) See(err error) error {
@@ -82,6 +101,11 @@ func (p *Pool) Leave() {
 	case time.Since(p.emptied) > emptyEvery:
 		n, p.emptied = st.Idle, time.Now()
 	}
+	p.end(n)
+}
+
+// end ends n connections that are idle.
+func (p *Pool) end(n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	for range n {
@@ -111,5 +135,8 @@ func endPgx(ctx context.Context, inner any) {
 
 // Explain adds to a refusal with WrongRole what it means.
 func Explain(err error) error {
+	if errors.As(err, new(movedError)) {
+		return err
+	}
 	return fmt.Errorf("the server does not write now, as a standby, a replica or a read-only database; the next call connects anew: %w", err)
 }
