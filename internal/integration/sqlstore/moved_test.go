@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"net/url"
@@ -144,26 +145,20 @@ func TestFileReplacedUnderWaiter(t *testing.T) {
 	m.backUp()
 	noError(t, take(t, s, "name", "holder"))
 	locker := padlock.New(s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // for a waiter that stays with the old file
+	defer cancel()
 	got := make(chan error, 1)
 	go func() {
-		_, err := locker.Acquire(t.Context(), "name")
+		_, err := locker.Acquire(ctx, "name")
 		got <- err
 	}()
-	waiters := func() int {
+	eventually(t, "it waits", func() bool {
 		st, err := s.Inspect(t.Context(), "name")
 		noError(t, err)
-		return st.Waiters
-	}
-	for waiters() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+		return st.Waiters > 0
+	})
 	m.replace()
-	select {
-	case err := <-got:
-		noError(t, err)
-	case <-time.After(20 * time.Second):
-		t.Fatal("the waiter waits for the old file")
-	}
+	noError(t, <-got)
 	later, err := sqlstore.Open(t.Context(), m.open(), sqlstore.SQLite)
 	noError(t, err)
 	defer later.Close()

@@ -4,7 +4,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
 )
@@ -21,7 +20,7 @@ func TestSlowExecs(t *testing.T) {
 		ran := make(chan error, 1)
 		go func() { // it keeps the file open for a moment, so the fault may have to try again
 			for range 2 {
-				if err := exec.Command(program).Run(); err != nil {
+				if err := exec.CommandContext(t.Context(), program).Run(); err != nil {
 					ran <- err
 				}
 			}
@@ -39,13 +38,8 @@ func TestSlowExecs(t *testing.T) {
 		if err := undo(); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case err := <-ran:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("it does not run after the fault")
+		if err := <-ran; err != nil {
+			t.Error(err)
 		}
 	}
 }
