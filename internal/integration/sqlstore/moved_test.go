@@ -138,7 +138,18 @@ func TestFileReplacedMeanwhile(t *testing.T) {
 // TestFileReplacedUnderWaiter: a waiter gets the name in the file that is there.
 func TestFileReplacedUnderWaiter(t *testing.T) {
 	t.Parallel()
+	for name, pool := range map[string]int{"watched": 3, "polling": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			replacedUnderWaiter(t, pool)
+		})
+	}
+}
+
+func replacedUnderWaiter(t *testing.T, pool int) {
+	t.Helper()
 	m := newMoving(t)
+	m.db.SetMaxOpenConns(pool)
 	s, err := sqlstore.Open(t.Context(), m.db, sqlstore.SQLite)
 	noError(t, err)
 	defer s.Close()
