@@ -156,7 +156,7 @@ func replacedUnderWaiter(t *testing.T, pool int) {
 	m.backUp()
 	noError(t, take(t, s, "name", "holder"))
 	locker := padlock.New(s)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // for a waiter that stays with the old file
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // a waiter that stays with the old file begins a new wait after 11 s
 	defer cancel()
 	got := make(chan error, 1)
 	go func() {
