@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"testing"
@@ -46,21 +47,30 @@ func TestLoginAfterALostAnswer(t *testing.T) {
 // grace period.
 func TestRememberAfterAMove(t *testing.T) {
 	onStores(t, func(t *testing.T, b *browser) {
-		b.ok(func(s *session.Session) { noError(t, s.Put("cart", 1)) })
-		w := b.twin().answer(func(_ http.ResponseWriter, r *http.Request) {
-			s := session.From(r.Context())
-			get1[int](t, s, "cart")
-			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
-			noError(t, s.Remember(time.Hour))
-		})
-		if set := w.Result().Cookies(); len(set) > 0 || w.Code != http.StatusOK {
-			t.Errorf("%d with %v", w.Code, set)
-		}
-		b.ok(func(s *session.Session) {
-			if end, err := s.Deadline(); err != nil || time.Until(end) > time.Hour || time.Until(end) < time.Minute {
-				t.Errorf("the session ends at %v, %v", end, err)
+		for way, remember := range map[string]func(*session.Session) error{
+			"directly": func(s *session.Session) error { return s.Remember(time.Hour) },
+			"in Update": func(s *session.Session) error {
+				return s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Remember(time.Hour) })
+			},
+		} {
+			b.ok(func(s *session.Session) { noError(t, s.Put("cart", 1)) })
+			w := b.twin().answer(func(_ http.ResponseWriter, r *http.Request) {
+				s := session.From(r.Context())
+				get1[int](t, s, "cart")
+				<-time.After(2 * time.Millisecond) // Moved.At is in whole milliseconds
+				b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+				noError(t, remember(s))
+			})
+			if set := w.Result().Cookies(); len(set) > 0 || w.Code != http.StatusOK {
+				t.Errorf("%s: %d with %v", way, w.Code, set)
 			}
-		})
+			b.ok(func(s *session.Session) {
+				if end, err := s.Deadline(); err != nil || time.Until(end) > time.Hour || time.Until(end) < time.Minute {
+					t.Errorf("%s: the session ends at %v, %v", way, end, err)
+				}
+				noError(t, s.Destroy(bg))
+			})
+		}
 	})
 }
 
