@@ -11,20 +11,27 @@ import (
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
-// TestLateHandOver sends a waiter the message of a hand-over that is over: the reservation has
-// lapsed, another caller has the name, and the waiter has joined the queue again.
+// TestLateHandOver sends a waiter the message of a hand-over that has the fence of its last look. A
+// writer ignores the message: its reservation has lapsed, another caller has the name, and the waiter
+// has joined the queue again. A reader believes the message, because readers that hold together have
+// one fence.
 func TestLateHandOver(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	s := opened(t, srv.Addr())
-	r := request("job")
-	holder := take(t, s, r)
-	w := waits(t, opened(t, srv.Addr()), r.Name)
-	record := strings.Fields(ask(t, srv, "HGET", keyOf(t, srv, "h:", r.Name), "w"+w.r.Token.Text()))
-	ask(t, srv, "PUBLISH", "padlock:"+record[2], "h "+record[3]+" "+strconv.FormatUint(holder.Fence, 10))
-	free(t, s, r)
-	if a := <-w.done; a.err != nil || a.g.Fence <= holder.Fence {
-		t.Fatalf("the waiter gets %+v, %v; want a hand-over after the fence %d", a.g, a.err, holder.Fence)
+	for _, shared := range []bool{false, true} {
+		s := opened(t, srv.Addr())
+		r := request("job")
+		holder := take(t, s, r)
+		waiter := r
+		waiter.Token, waiter.Shared = request(r.Name).Token, shared
+		w := waitsFor(t, opened(t, srv.Addr()), waiter)
+		record := strings.Fields(ask(t, srv, "HGET", keyOf(t, srv, "h:", r.Name), "w"+w.r.Token.Text()))
+		ask(t, srv, "PUBLISH", "padlock:"+record[2], "h "+record[3]+" "+strconv.FormatUint(holder.Fence, 10))
+		free(t, s, r)
+		if a := <-w.done; a.err != nil || (a.g.Fence == holder.Fence) != shared {
+			t.Errorf("shared %v: the waiter gets %+v, %v; the fence of the last look was %d", shared, a.g, a.err, holder.Fence)
+		}
+		free(t, w.s, w.r)
 	}
 }
 

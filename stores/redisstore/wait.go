@@ -184,8 +184,11 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 		case <-t.C:
 			return g, false, nil
 		case m := <-a.w.called:
-			if (m.kind == msgHandedOver || m.kind == msgGranted) && m.value <= a.last {
-				continue // it is over: it was made before the last look, which put the token into the queue
+			// A grant that was made before the last look is over, since that look put the token into
+			// the queue. A reader that joins other readers gets their fence, so it is no older.
+			late := m.value < a.last || m.value == a.last && !a.r.Shared
+			if late && (m.kind == msgHandedOver || m.kind == msgGranted) {
+				continue
 			}
 			switch m.kind {
 			case msgHandedOver:
