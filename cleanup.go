@@ -32,6 +32,8 @@ const (
 	lateRequestDelay = 500 * time.Millisecond
 )
 
+// cleanUp is a token that may still have something in the store: a hold that nobody wants, or one
+// whose release had no reply.
 type cleanUp struct {
 	name    string
 	token   driver.Token

@@ -40,6 +40,8 @@ func (h *hold) stayExclusive(start driver.Instant) error {
 	return h.cause
 }
 
+// promote asks the store until the hold is exclusive, or the caller or the hold ends. After a failure
+// it withdraws the intent, unless another reader has one.
 func (h *hold) promote(caller context.Context, start driver.Instant) error {
 	// The wait also ends when the lock ends.
 	ctx, cancel := context.WithCancel(caller)

@@ -196,6 +196,8 @@ func (h *hold) whenOver(f context.CancelCauseFunc) {
 	}
 }
 
+// check asks the store whether the hold is live, as an Extend with the TTL 0. A loss ends the hold. A
+// reply does not move the deadline of the process.
 func (h *hold) check(ctx context.Context) error {
 	demandContext(ctx)
 	if err := h.endCause(); err != nil {
@@ -218,6 +220,8 @@ func (h *hold) check(ctx context.Context) error {
 	return nil
 }
 
+// extend asks the store for a lease of ttl. As with a renewal, the new deadline counts from before the
+// request was sent.
 func (h *hold) extend(ctx context.Context, ttl time.Duration) error {
 	demandContext(ctx)
 	if ttl == 0 {

@@ -94,6 +94,9 @@ func (h *hold) awaitRelease(ctx context.Context) error {
 
 var errReleasing = fmt.Errorf("%w: another call is releasing the lock", ErrUncertain)
 
+// release ends the hold once, for all callers of Release. It waits for a renewal under way, so that
+// none is sent after the release. Then it either passes the lock on to the next waiter of this process,
+// or releases it in the store. If the outcome stays open, the cleaner goes on.
 func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()

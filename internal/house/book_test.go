@@ -6,6 +6,8 @@ import (
 	"go/ast"
 	"go/doc/comment"
 	"os"
+	"path"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -29,6 +31,14 @@ var book = []chapter{
 	{
 		"The store takes the name", "On Redis this is one script. The short one serves a free name; everything else is a matter of the full one.",
 		"stores/redisstore/grant.go", "Store.Acquire Store.confirmed Store.fullAcquire Store.Extend Store.Release",
+	},
+	{
+		"The script that takes it", "All scripts of a name run one after the other in the server, so each is one step.",
+		"stores/redisstore/lua/acquire.lua", "head",
+	},
+	{
+		"The queue in the script", "Every script that may have made the name free ends with finish.",
+		"stores/redisstore/lua/queue.lua", "head waiter dispatch planLooks alert finish",
 	},
 	{
 		"The line in the process", "If the name is held, the caller waits. In one process, only the first caller in line speaks with the store.",
@@ -93,7 +103,11 @@ read. The text is that of the comments in the code: a test fails if this page sa
 	functions := 0
 	for i, c := range book {
 		fmt.Fprintf(&b, "\n## %d. %s\n\n%s\n", i+1, c.title, strings.TrimSpace(c.intro+"\n\nThe file is ["+c.file+"](../../"+c.file+")."))
-		docs := docsOf(files[c.file])
+		read := docsOf
+		if path.Ext(c.file) == ".lua" {
+			read = docsOfLua
+		}
+		docs := read(files[c.file])
 		for name := range strings.FieldsSeq(c.names) {
 			doc, ok := docs[name]
 			if !ok {
@@ -132,7 +146,8 @@ func docsOf(f *houseFile) map[string]bookDoc {
 	printer := comment.Printer{HeadingLevel: 4, DocLinkURL: func(*comment.DocLink) string { return "" }}
 	markdown := func(g *ast.CommentGroup, isFunc bool) bookDoc {
 		var p comment.Parser
-		return bookDoc{string(printer.Markdown(p.Parse(g.Text()))), isFunc}
+		text := string(printer.Markdown(p.Parse(g.Text())))
+		return bookDoc{strings.ReplaceAll(text, "\n  - ", "\n- "), isFunc}
 	}
 	for _, d := range f.ast.Decls {
 		switch d := d.(type) {
@@ -151,6 +166,38 @@ func docsOf(f *houseFile) map[string]bookDoc {
 				}
 			}
 		}
+	}
+	return docs
+}
+
+var luaFunction = regexp.MustCompile(`^(?:local )?function (\w+)\(.*?\)(?: -- (.*))?`)
+
+// docsOfLua returns the comments above the functions of a script, and that at its beginning, "head".
+func docsOfLua(f *houseFile) map[string]bookDoc {
+	docs := map[string]bookDoc{}
+	if f == nil {
+		return docs
+	}
+	var above []string
+	headed := false
+	for line := range strings.Lines(string(f.src)) {
+		line = strings.TrimRight(line, "\n")
+		if text, ok := strings.CutPrefix(line, "--"); ok {
+			above = append(above, strings.TrimPrefix(text, " "))
+			continue
+		}
+		m := luaFunction.FindStringSubmatch(line)
+		if m != nil && m[2] != "" {
+			above = append(above, m[2])
+		}
+		text := "```\n" + strings.Join(above, "\n") + "\n```\n"
+		if !headed && len(above) > 0 {
+			docs["head"], headed = bookDoc{text, false}, true
+		}
+		if m != nil && len(above) > 0 {
+			docs[m[1]] = bookDoc{text, true}
+		}
+		above = nil
 	}
 	return docs
 }

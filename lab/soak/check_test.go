@@ -81,6 +81,10 @@ var stories = []struct {
 		return s
 	}},
 	{"granted before the time of HoldAtLeast", []string{"I9"}, func(s []Event) []Event { s[0].Keep = 100 * ms; return s }},
+	{"granted before that time, after a release without room for the rest of it", nil, func(s []Event) []Event {
+		s[0].Keep, s[2].Err = 100*ms, "unavailable"
+		return s
+	}},
 	{"granted after the time of HoldAtLeast", nil, func(s []Event) []Event { s[0].Keep = 15 * ms; return s }},
 	{"within a cool-down, after a release of unknown outcome", nil, func(s []Event) []Event {
 		s[2].Keep, s[2].Err = 100*ms, "uncertain"

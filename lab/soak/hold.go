@@ -172,6 +172,9 @@ func (h *Hold) released(e Event) {
 		h.Until = max(h.Until, e.Until)
 	}
 	h.closeSpan(e.Call)
+	if e.Err == "unavailable" && h.Kept > 0 { // the store may have no room for the rest of HoldAtLeast, and has said so
+		h.Kept = min(h.Kept, e.Call)
+	}
 	if h.Cools = e.Keep; e.Err != "" || h.Ends != 0 {
 		return
 	}
