@@ -119,7 +119,7 @@ test-terraform: ## examples/terraform-backend together with a terraform that is 
 	@go test -count=1 -tags terraform -run TestTerraform -v ./examples/terraform-backend
 
 .PHONY: golden
-golden: ## Accept changes of the API (internal/house/testdata/api), and lower the ceilings to what is there
+golden: ## Accept changes of the API (internal/house/testdata/api) and of the comments in the book, and lower the ceilings
 	@go test ./internal/house -run 'TestAPI$$|TestCeilings$$' -count=1 -args -update
 
 .PHONY: tidy

@@ -26,7 +26,7 @@ var book = []chapter{
 	},
 	{
 		"The attempt", "An attempt has one token at a time, and sends one request at a time. What becomes of a request without a reply is decided here.",
-		"attempt.go", "attempt attempt.prepare attempt.askOnce attempt.tryStore attempt.acceptGrant attempt.complete attempt.noteUnsure attempt.giveUpToken attempt.renewToken",
+		"attempt.go", "attempt attempt.prepare attempt.askOnce attempt.tryStore attempt.acceptGrant attempt.noteUnsure attempt.giveUpToken attempt.renewToken",
 	},
 	{
 		"The store takes the name", "On Redis this is one script. The short one serves a free name; everything else is a matter of the full one.",
@@ -50,7 +50,7 @@ var book = []chapter{
 	},
 	{
 		"The queue in the store", "On Redis a waiter has a place in a sorted set, and listens on a channel. A look tells it when to look again, if no message comes.",
-		"stores/redisstore/wait.go", "Store.Wait wait.lookOnce wait.pause wait.waitEnded",
+		"stores/redisstore/wait.go", "Store.Wait wait.lookOnce wait.waitEnded",
 	},
 	{
 		"Who wakes the next waiter", "A release hands the name over to the first waiter in the same script, and publishes that. The message names a fence, so that a late one is known.",
@@ -58,11 +58,11 @@ var book = []chapter{
 	},
 	{
 		"The hold", "What the process knows of a lock that it has, and what may happen to it.",
-		"hold.go", "hold hold.check hold.extend hold.endCause hold.noticeLoss",
+		"hold.go", "hold hold.check hold.extend hold.noticeLoss",
 	},
 	{
 		"Where a lease begins and ends", "The deadline of the process comes before the end of the lease in the store, whatever the network does.",
-		"schedule.go", "usableFor renewer.renewEarlyBy hold.scheduleRenewal hold.renewAgain",
+		"schedule.go", "usableFor hold.scheduleRenewal",
 	},
 	{
 		"The renewal", "One timer serves all holds of a Locker.",
@@ -77,10 +77,10 @@ var book = []chapter{
 		"cleanup.go", "cleaner cleanUp cleaner.add cleaner.work cleaner.askAgain",
 	},
 	{
-		"Beside the way: permits", "", "slots.go", "Slots permitCall",
+		"Beside the way: permits", "", "slots.go", "permitCall",
 	},
 	{
-		"Beside the way: a token of the caller's", "", "token.go", "Token call.takeWithToken",
+		"Beside the way: a token of the caller's", "", "token.go", "call.takeWithToken",
 	},
 	{
 		"Beside the way: a change of the mode", "", "convert.go", "hold.promote hold.convert hold.awaitPromotion",
