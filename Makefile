@@ -120,7 +120,7 @@ test-terraform: ## examples/terraform-backend together with a terraform that is 
 
 .PHONY: golden
 golden: ## Accept changes of the API (internal/house/testdata/api) and of the comments in the book, and lower the ceilings
-	@go test ./internal/house -run 'TestAPI$$|TestCeilings$$' -count=1 -args -update
+	@go test ./internal/house -run 'TestAPI$$|TestCeilings$$|TestBook$$' -count=1 -args -update
 
 .PHONY: tidy
 tidy: ## go mod tidy
