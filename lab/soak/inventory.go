@@ -32,10 +32,14 @@ func (n Inventory) Beyond(before Inventory) string {
 	return ""
 }
 
-// Settle counts again and again until the count does not exceed n, for at most ten seconds. It
+// backgroundClose is how long a client of a server may close a connection in the background, after the
+// store was closed: pgx waits for 15 s for the end of one that does not answer (pgconn, asyncClose).
+const backgroundClose = 16 * time.Second
+
+// Settle counts again and again until the count does not exceed n, for at most backgroundClose. It
 // returns the last count.
 func (n Inventory) Settle() Inventory {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(backgroundClose); ; time.Sleep(20 * time.Millisecond) {
 		if now := Count(); now.Beyond(n) == "" || time.Now().After(end) {
 			return now
 		}
