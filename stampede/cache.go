@@ -140,6 +140,13 @@ func (c *Cache[T]) Set(ctx context.Context, key string, v T) error {
 // Stats counts the calls of Get of this Cache, in this process.
 func (c *Cache[T]) Stats() Stats { return c.c.tally.stats() }
 
+// Figures returns the fields of Stats. The packages metrics and padlockotel ask for them, because they
+// do not import this package.
+func (c *Cache[T]) Figures() (hits, stale, misses, runs, errors uint64) {
+	s := c.Stats()
+	return s.Hits, s.Stale, s.Misses, s.Runs, s.Errors
+}
+
 // Invalidate removes the value of key for all processes. A value that is being made at this moment
 // comes from older data: the callers that wait get that value, but it is not kept. In this process,
 // a Get that begins after Invalidate returns no older value. Other processes may still have a local

@@ -115,8 +115,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/padlockweb", code: []string{".", "driver", "observe/sampler", "observe/history", "internal/printable", "internal/promtext", "internal/remote"}, tests: append(rootTests, "internal/reads")},
 		arrowRow{dir: "observe/padlockapi", code: []string{".", "driver", "internal/httpapi", "internal/remote"}, tests: rootTests},
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group", "internal/reads"}, tests: rootTests},
-		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
-		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "internal/group"}, tests: rootTests},
+		arrowRow{dir: "observe/metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
+		arrowRow{dir: "observe/padlockotel", code: []string{".", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/jsoncodec", "internal/ordered"}, tests: sessionTests},
 		arrowRow{dir: "session/sessionstore", code: []string{"internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
@@ -127,7 +127,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "session/sqlsession", code: []string{"session/sessionstore", "internal/sqlpool"}, tests: sessionTests},
 		arrowRow{dir: "session/scsstore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
 		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
-		arrowRow{dir: "stampede", code: []string{".", "internal/jsoncodec"}, tests: rootTests},
+		arrowRow{dir: "stampede", code: []string{".", "internal/jsoncodec"}, tests: append(slices.Clone(rootTests), "observe/metrics")},
 		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "storekit/storeurl", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need; storeurl: its own parameter of the URL
 		arrowRow{dir: "open", code: []string{"driver", "storekit", "storekit/storeurl", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open", "storekit/storeurl"}, everyStore...), tests: storeTests},

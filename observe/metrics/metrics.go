@@ -7,7 +7,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/group"
-	"github.com/padlock-go/padlock/stampede"
 )
 
 // Metrics is an observer of any number of Lockers, and an http.Handler that shows the figures. Its
@@ -31,7 +30,9 @@ type place struct{ store, group string }
 type candidate interface{ Leads() bool }
 
 // cache is a *stampede.Cache.
-type cache interface{ Stats() stampede.Stats }
+type cache interface {
+	Figures() (hits, stale, misses, runs, errors uint64)
+}
 
 // Option configures Metrics.
 type Option func(*Metrics)
@@ -72,7 +73,9 @@ func (m *Metrics) Election(name string, e interface{ Leads() bool }) {
 
 // Stampede adds the figures of a *stampede.Cache. The argument name becomes the value of the label
 // "cache".
-func (m *Metrics) Stampede(name string, c interface{ Stats() stampede.Stats }) {
+func (m *Metrics) Stampede(name string, c interface {
+	Figures() (hits, stale, misses, runs, errors uint64)
+}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.caches[name] = c

@@ -14,7 +14,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/promtext"
-	"github.com/padlock-go/padlock/stampede"
 )
 
 // ServeHTTP shows the figures in the text format of Prometheus, version 0.0.4.
@@ -111,24 +110,27 @@ func (m *Metrics) writeElections(p *page) {
 // writeCaches asks each Cache once, so that its figures belong together.
 func (m *Metrics) writeCaches(p *page) {
 	m.mu.RLock()
-	stats := make(map[string]stampede.Stats)
+	type stats struct{ hits, stale, misses, runs, errors uint64 }
+	all := make(map[string]stats)
 	for name, c := range m.caches {
-		stats[name] = c.Stats()
+		var s stats
+		s.hits, s.stale, s.misses, s.runs, s.errors = c.Figures()
+		all[name] = s
 	}
 	m.mu.RUnlock()
 	for _, metric := range []struct {
 		name, help string
-		figures    func(stampede.Stats) []figure
+		figures    func(stats) []figure
 	}{
-		{"padlock_stampede_gets_total", "Calls of Get, by their result.", func(s stampede.Stats) []figure {
-			return []figure{{",result=\"hit\"", s.Hits}, {",result=\"stale\"", s.Stale}, {",result=\"miss\"", s.Misses}}
+		{"padlock_stampede_gets_total", "Calls of Get, by their result.", func(s stats) []figure {
+			return []figure{{",result=\"hit\"", s.hits}, {",result=\"stale\"", s.stale}, {",result=\"miss\"", s.misses}}
 		}},
-		{"padlock_stampede_runs_total", "Calls of the function that makes a value.", func(s stampede.Stats) []figure { return []figure{{"", s.Runs}} }},
-		{"padlock_stampede_errors_total", "Calls of the function that failed.", func(s stampede.Stats) []figure { return []figure{{"", s.Errors}} }},
+		{"padlock_stampede_runs_total", "Calls of the function that makes a value.", func(s stats) []figure { return []figure{{"", s.runs}} }},
+		{"padlock_stampede_errors_total", "Calls of the function that failed.", func(s stats) []figure { return []figure{{"", s.errors}} }},
 	} {
 		p.head(metric.name, "counter", metric.help)
-		for _, name := range slices.Sorted(maps.Keys(stats)) {
-			for _, f := range metric.figures(stats[name]) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			for _, f := range metric.figures(all[name]) {
 				fmt.Fprintf(p.w, "%s{%s%s} %d\n", metric.name, promtext.Label("cache", name), f.labels, f.n)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/stampede"
 )
 
 // labels are the attributes of a metric. Empty ones are left out.
@@ -91,16 +90,18 @@ func (o *Observer) Election(name string, e interface{ Leads() bool }) (metric.Re
 // Stampede adds the metrics padlock.stampede.gets, .runs and .errors of a *stampede.Cache. The
 // argument name becomes the value of the attribute padlock.cache. To end the registration, call
 // Unregister of the result.
-func (o *Observer) Stampede(name string, c interface{ Stats() stampede.Stats }) (metric.Registration, error) {
+func (o *Observer) Stampede(name string, c interface {
+	Figures() (hits, stale, misses, runs, errors uint64)
+}) (metric.Registration, error) {
 	cache := attribute.String("padlock.cache", name)
 	i := &o.instruments
 	return o.meter().RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		s := c.Stats()
-		for result, n := range map[string]uint64{"hit": s.Hits, "stale": s.Stale, "miss": s.Misses} {
+		hits, stale, misses, runs, errors := c.Figures()
+		for result, n := range map[string]uint64{"hit": hits, "stale": stale, "miss": misses} {
 			to.ObserveInt64(i.gets, int64(n), metric.WithAttributes(cache, attribute.String("padlock.result", result)))
 		}
-		to.ObserveInt64(i.runs, int64(s.Runs), metric.WithAttributes(cache))
-		to.ObserveInt64(i.failures, int64(s.Errors), metric.WithAttributes(cache))
+		to.ObserveInt64(i.runs, int64(runs), metric.WithAttributes(cache))
+		to.ObserveInt64(i.failures, int64(errors), metric.WithAttributes(cache))
 		return nil
 	}, i.gets, i.runs, i.failures)
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/observe/padlockotel"
-	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -224,7 +223,7 @@ func TestElection(t *testing.T) {
 func TestStampede(t *testing.T) {
 	t.Parallel()
 	s := newTelemetry(t)
-	c := &counted{Hits: 5, Stale: 4, Misses: 3, Runs: 2, Errors: 1}
+	c := &counted{hits: 5, stale: 4, misses: 3, runs: 2, errors: 1}
 	registration, err := s.observer.Stampede("pages", c)
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +235,7 @@ func TestStampede(t *testing.T) {
 		"padlock.stampede.runs{padlock.cache=pages}":                      2,
 		"padlock.stampede.errors{padlock.cache=pages}":                    1,
 	})
-	c.Hits = 6
+	c.hits = 6
 	s.want(t, map[string]int64{"padlock.stampede.gets{padlock.cache=pages,padlock.result=hit}": 6})
 	if err := registration.Unregister(); err != nil {
 		t.Fatal(err)
@@ -244,6 +243,8 @@ func TestStampede(t *testing.T) {
 }
 
 // counted has the figures of a Cache.
-type counted stampede.Stats
+type counted struct{ hits, stale, misses, runs, errors uint64 }
 
-func (c *counted) Stats() stampede.Stats { return stampede.Stats(*c) }
+func (c *counted) Figures() (hits, stale, misses, runs, errors uint64) {
+	return c.hits, c.stale, c.misses, c.runs, c.errors
+}
