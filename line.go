@@ -20,7 +20,7 @@ type line struct {
 
 // turn is the place of one waiter in a line.
 type turn struct {
-	ready chan struct{} // gets one message: from passingOver or callHead
+	ready chan struct{} // closed by wake
 	state turnState
 	gone  bool // the turn is out of the line: the waiter gave up, or has the lock
 	a     *attempt
@@ -32,8 +32,8 @@ type turn struct {
 //	parked  → passing, called
 //	passing → called, given, spent, unsure
 //
-// The other states are final. So after a message from turn.ready, the waiter reads the state
-// without locking mu.
+// The other states are final. So once turn.ready is closed, the waiter reads the state without
+// locking mu.
 //
 // A waiter may give up, for example because its context ends. Then its turn leaves the line. A turn
 // in turnPassing stays in that state even if its waiter gives up.
@@ -41,7 +41,7 @@ type turn struct {
 // Close changes no state. After Close no turn enters turnPassing or turnGiven. If the store grants
 // the lock to a turn in turnPassing after Close, the turn enters turnUnsure.
 //
-// Close waits until Locker.attempts is 0. A waiter counts in Locker.attempts until it takes the
+// Close waits for all of Locker.calls. A waiter counts in Locker.calls until it takes the
 // lock or gives up. Each turn in turnPassing counts too, even if its waiter has given up.
 type turnState int8
 
@@ -103,11 +103,16 @@ func (l *Locker) nextHead(ln *line) {
 	}
 }
 
+// wake gives t its final state, and lets its waiter go on. It never blocks, because it closes a
+// channel. The caller holds mu.
+func (t *turn) wake(final turnState) {
+	t.state = final
+	close(t.ready)
+}
+
 // callHead lets the head ask the store. The caller holds mu.
 func (ln *line) callHead() {
-	t := ln.turns[0]
-	t.state = turnCalled
-	t.ready <- struct{}{}
+	ln.turns[0].wake(turnCalled)
 }
 
 // A Release may give the lock directly to the first waiter in the line of its Locker. One request
@@ -164,7 +169,7 @@ func (h *hold) nextInLine(ln *line, keep time.Duration) *turn {
 	}
 	t := ln.turns[0]
 	t.state = turnPassing
-	l.attempts++
+	l.calls.begin()
 	return t
 }
 
@@ -173,10 +178,9 @@ func (h *hold) nextInLine(ln *line, keep time.Duration) *turn {
 func (l *Locker) passingOver(t *turn, newState turnState) {
 	// A waiter that got the lock has left the line. So t.gone may be true in turnGiven.
 	if !t.gone || newState == turnGiven {
-		t.state = newState
-		t.ready <- struct{}{}
+		t.wake(newState)
 	}
-	l.attemptOver()
+	l.calls.end()
 }
 
 // headParked reports whether the head of ln is parked and no Release has chosen it. The caller
