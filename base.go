@@ -22,8 +22,8 @@ func (l *Locker) unlock() {
 	l.unlockAndDeliver()
 }
 
-// calls counts what Close waits for before it closes the store: acquires, releases, functions of Do,
-// calls with a Key, and turns in turnPassing. Locker.mu guards it.
+// calls counts what Close waits for before it closes the store: acquires, releases, functions of Do
+// and calls with a Key. Locker.mu guards it.
 type calls struct {
 	running int
 	drained chan struct{} // closed when running becomes 0; nil unless Close waits

@@ -42,7 +42,7 @@ type turn struct {
 // the lock to a turn in turnPassing after Close, the turn enters turnUnsure.
 //
 // Close waits for all of Locker.calls. A waiter counts in Locker.calls until it takes the
-// lock or gives up. Each turn in turnPassing counts too, even if its waiter has given up.
+// lock or gives up. The Release that has chosen a turn counts until the turn leaves turnPassing.
 type turnState int8
 
 const (
@@ -160,8 +160,7 @@ func (l *Locker) unlist(h *hold) {
 // It returns nil if h is not passed on: if h is over or cools down, or if Close has begun. Then the
 // head of the line, if it is parked for h, asks the store when h ends. The caller holds mu.
 //
-// The turn is in the state turnPassing. The caller must end that state with passingOver, and Close
-// waits for that.
+// The turn is in the state turnPassing. The caller must end that state with passingOver.
 func (h *hold) nextInLine(ln *line, keep time.Duration) *turn {
 	l := h.locker
 	if keep != 0 || !h.mayPassOn() || l.closed || l.handover.holders[h.name] != h || !ln.headParked() {
@@ -169,18 +168,16 @@ func (h *hold) nextInLine(ln *line, keep time.Duration) *turn {
 	}
 	t := ln.turns[0]
 	t.state = turnPassing
-	l.calls.begin()
 	return t
 }
 
 // passingOver ends the state turnPassing of t. It gives t the new state and wakes the waiter. If
 // the waiter has given up, the state stays as it is. The caller holds mu.
-func (l *Locker) passingOver(t *turn, newState turnState) {
+func (t *turn) passingOver(newState turnState) {
 	// A waiter that got the lock has left the line. So t.gone may be true in turnGiven.
 	if !t.gone || newState == turnGiven {
 		t.wake(newState)
 	}
-	l.calls.end()
 }
 
 // headParked reports whether the head of ln is parked and no Release has chosen it. The caller
