@@ -70,7 +70,7 @@ func checksSafety(f *houseFile) bool {
 	if pkg == "internal/safety" || pkg == "internal/house" {
 		return false
 	}
-	return f.test() || pkg == "drivertest" || pkg == "lab/soak" || importName(f.ast, "testing") != ""
+	return f.test() || pkg == "drivertest" || strings.HasPrefix(pkg, "lab/") || importName(f.ast, "testing") != ""
 }
 
 // marks returns the literals of a file that contain the mark of package safety.
