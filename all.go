@@ -64,11 +64,7 @@ func (l *Locker) DoAll(ctx context.Context, names []string, fn func(ctx context.
 			h.noteResult(result)
 		}
 		released := s.giveUp(nil)
-		l.mu.Lock()
-		for range s.holds {
-			l.attemptOver()
-		}
-		l.unlock()
+		l.endCalls(len(s.holds))
 		err = joinErrors(err, released)
 	}()
 	result = fn(s.context())

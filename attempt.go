@@ -22,7 +22,7 @@ type attempt struct {
 	inLine  bool     // the call joins the line at once, because others wait there or a holder may pass its lock on
 	cleanUp bool     // the store may have granted something to the token, or may grant it later
 	unsure  bool     // the outcome of a request with the token is not known
-	counted bool     // Locker.attempts counts this attempt
+	counted bool     // Locker.calls counts this attempt
 	by      HandOver // how the lock came from the previous holder
 	late    int      // how many claims of a reservation came too late
 
@@ -47,15 +47,13 @@ func (a *attempt) prepare(name string) error {
 	}
 	l, set := a.l, &a.set
 	l.mu.Lock()
-	token, closed := a.newToken(), l.closed
+	token := a.newToken()
 	a.inLine = l.lines[name] != nil || l.handover.holders[name] != nil
-	if !closed {
-		l.attempts++
-		a.counted = true
-	}
+	closed := l.beginCall()
+	a.counted = closed == nil
 	l.mu.Unlock()
-	if closed {
-		return ErrClosed
+	if closed != nil {
+		return closed
 	}
 	a.request = driver.Request{
 		Name: name, Token: token, Shared: set.shared, TTL: set.ttl, FenceAbove: set.fenceAbove,
@@ -196,11 +194,10 @@ func (a *attempt) complete(now driver.Instant) {
 	} else {
 		l.stats.acquired++
 	}
-	// Locker.attempts counts the calls that Close waits for. A call of Do is counted until its
-	// function has returned. If the lock is passed on to a waiter, the waiter is counted until it
-	// has taken the lock.
+	// A call of Do ends when its function has returned. If the lock is passed on to a waiter, the
+	// call of the waiter ends when it has taken the lock.
 	if !a.within && (a.place == nil || a.place.state != turnPassing) {
-		l.attempts--
+		l.calls.end()
 	}
 	if l.handover.holders != nil && !a.h.shared {
 		l.handover.holders[a.h.name] = a.h
@@ -252,10 +249,8 @@ func (a *attempt) drop(err error) error {
 		err = withUncertain(err)
 	}
 	a.giveUpToken()
-	a.l.mu.Lock()
-	defer a.l.mu.Unlock()
 	if a.counted {
-		a.l.attemptOver()
+		a.l.endCalls(1)
 	}
 	return err
 }

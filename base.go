@@ -22,13 +22,40 @@ func (l *Locker) unlock() {
 	l.unlockAndDeliver()
 }
 
-// attemptOver counts an attempt as ended. If it was the last attempt, attemptOver wakes a Close
-// that waits for the end of all attempts. The caller holds mu.
-func (l *Locker) attemptOver() {
-	l.attempts--
-	if l.drained != nil && l.attempts == 0 {
-		close(l.drained)
-		l.drained = nil
+// calls counts what Close waits for before it closes the store: acquires, releases, functions of Do
+// and calls with a Key. Locker.mu guards it.
+type calls struct {
+	running int
+	drained chan struct{} // closed when running becomes 0; nil unless Close waits
+}
+
+// begin counts a call. Exactly one end must follow.
+func (c *calls) begin() { c.running++ }
+
+// end counts the end of a call, and wakes Close after the last one.
+func (c *calls) end() {
+	c.running--
+	if c.drained != nil && c.running == 0 {
+		close(c.drained)
+		c.drained = nil
+	}
+}
+
+// beginCall begins a call, unless Close has begun. The caller holds mu.
+func (l *Locker) beginCall() error {
+	if l.closed {
+		return ErrClosed
+	}
+	l.calls.begin()
+	return nil
+}
+
+// endCalls ends n calls.
+func (l *Locker) endCalls(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for range n {
+		l.calls.end()
 	}
 }
 

@@ -115,8 +115,8 @@ func withGrace(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 func (l *Locker) drain(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.mu.Lock()
-	if l.attempts > 0 {
-		l.drained = drained
+	if l.calls.running > 0 {
+		l.calls.drained = drained
 	} else {
 		close(drained)
 	}

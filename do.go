@@ -27,9 +27,7 @@ func (l *Locker) Do(ctx context.Context, name string, fn func(ctx context.Contex
 	defer func() {
 		h.noteResult(result)
 		released := h.giveUp(context.Background(), nil)
-		l.mu.Lock()
-		l.attemptOver()
-		l.unlock()
+		l.endCalls(1)
 		err = joinErrors(err, released)
 	}()
 	result = fn(h.context())

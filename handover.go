@@ -23,7 +23,7 @@ func (h *hold) passOn(ctx context.Context, t *turn) passed {
 	l.mu.Lock()
 	r, passer := t.a.request, l.handover.passer
 	if t.gone || l.closed || r.Shared || ended {
-		l.passingOver(t, turnCalled)
+		t.passingOver(turnCalled)
 		l.unlock()
 		return passed{}
 	}
@@ -58,7 +58,7 @@ func (l *Locker) passedTo(t *turn, r *driver.Request, sent driver.Instant, g dri
 	case granted || lost:
 		newState = turnUnsure
 	}
-	l.passingOver(t, newState)
+	t.passingOver(newState)
 	l.unlock()
 	return by
 }

@@ -164,7 +164,7 @@ func (l *Locker) ExtendKey(ctx context.Context, key Key, ttl time.Duration) (tim
 	if err != nil {
 		return 0, failed(OpExtend, key.name, err)
 	}
-	defer l.endKey()
+	defer l.endCalls(1)
 	for i := 0; ; i++ {
 		sent := l.clock.Now()
 		g, err := l.store.Extend(ctx, key.name, key.Token(), ttl)
@@ -202,7 +202,7 @@ func (l *Locker) ReleaseKey(ctx context.Context, key Key, opts ...ReleaseOption)
 	err := l.beginKey(ctx, key)
 	if err == nil {
 		err = l.releaseKey(ctx, key, keep)
-		l.endKey()
+		l.endCalls(1)
 	}
 	if err != nil || wrong != nil {
 		return failed(OpRelease, key.name, err, wrong)
@@ -233,7 +233,7 @@ func (l *Locker) releaseKey(ctx context.Context, key Key, keep time.Duration) er
 }
 
 // beginKey checks a key, and checks that this Locker can send requests for it. Close waits until
-// endKey is called.
+// endCalls is called.
 func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	switch {
 	case l.guarantees.Bound != driver.BoundToNothing && !l.guarantees.Detached:
@@ -249,17 +249,7 @@ func (l *Locker) beginKey(ctx context.Context, key Key) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		return ErrClosed
-	}
-	l.attempts++
-	return nil
+	return l.beginCall()
 }
 
 var errEmptyKey = fmt.Errorf("%w: key: it is empty", ErrInvalid)
-
-func (l *Locker) endKey() {
-	l.mu.Lock()
-	l.attemptOver()
-	l.mu.Unlock()
-}

@@ -20,7 +20,7 @@ type line struct {
 
 // turn is the place of one waiter in a line.
 type turn struct {
-	ready chan struct{} // gets one message: from passingOver or callHead
+	ready chan struct{} // closed by wake
 	state turnState
 	gone  bool // the turn is out of the line: the waiter gave up, or has the lock
 	a     *attempt
@@ -32,8 +32,8 @@ type turn struct {
 //	parked  → passing, called
 //	passing → called, given, spent, unsure
 //
-// The other states are final. So after a message from turn.ready, the waiter reads the state
-// without locking mu.
+// The other states are final. So once turn.ready is closed, the waiter reads the state without
+// locking mu.
 //
 // A waiter may give up, for example because its context ends. Then its turn leaves the line. A turn
 // in turnPassing stays in that state even if its waiter gives up.
@@ -41,8 +41,8 @@ type turn struct {
 // Close changes no state. After Close no turn enters turnPassing or turnGiven. If the store grants
 // the lock to a turn in turnPassing after Close, the turn enters turnUnsure.
 //
-// Close waits until Locker.attempts is 0. A waiter counts in Locker.attempts until it takes the
-// lock or gives up. Each turn in turnPassing counts too, even if its waiter has given up.
+// Close waits for all of Locker.calls. A waiter counts in Locker.calls until it takes the
+// lock or gives up. The Release that has chosen a turn counts until the turn leaves turnPassing.
 type turnState int8
 
 const (
@@ -103,11 +103,16 @@ func (l *Locker) nextHead(ln *line) {
 	}
 }
 
+// wake gives t its final state, and lets its waiter go on. It never blocks, because it closes a
+// channel. The caller holds mu.
+func (t *turn) wake(final turnState) {
+	t.state = final
+	close(t.ready)
+}
+
 // callHead lets the head ask the store. The caller holds mu.
 func (ln *line) callHead() {
-	t := ln.turns[0]
-	t.state = turnCalled
-	t.ready <- struct{}{}
+	ln.turns[0].wake(turnCalled)
 }
 
 // A Release may give the lock directly to the first waiter in the line of its Locker. One request
@@ -155,8 +160,7 @@ func (l *Locker) unlist(h *hold) {
 // It returns nil if h is not passed on: if h is over or cools down, or if Close has begun. Then the
 // head of the line, if it is parked for h, asks the store when h ends. The caller holds mu.
 //
-// The turn is in the state turnPassing. The caller must end that state with passingOver, and Close
-// waits for that.
+// The turn is in the state turnPassing. The caller must end that state with passingOver.
 func (h *hold) nextInLine(ln *line, keep time.Duration) *turn {
 	l := h.locker
 	if keep != 0 || !h.mayPassOn() || l.closed || l.handover.holders[h.name] != h || !ln.headParked() {
@@ -164,19 +168,16 @@ func (h *hold) nextInLine(ln *line, keep time.Duration) *turn {
 	}
 	t := ln.turns[0]
 	t.state = turnPassing
-	l.attempts++
 	return t
 }
 
 // passingOver ends the state turnPassing of t. It gives t the new state and wakes the waiter. If
 // the waiter has given up, the state stays as it is. The caller holds mu.
-func (l *Locker) passingOver(t *turn, newState turnState) {
+func (t *turn) passingOver(newState turnState) {
 	// A waiter that got the lock has left the line. So t.gone may be true in turnGiven.
 	if !t.gone || newState == turnGiven {
-		t.state = newState
-		t.ready <- struct{}{}
+		t.wake(newState)
 	}
-	l.attemptOver()
 }
 
 // headParked reports whether the head of ln is parked and no Release has chosen it. The caller

@@ -57,9 +57,8 @@ type Locker struct {
 	mu            sync.Mutex  // guards the fields below, and the state of every Lock
 	pending       eventQueues // the queues whose events are delivered when mu is unlocked
 	closed        bool
-	observersLate bool          // a call has waited for an observer longer than observerPatience
-	attempts      int           // how many acquires, releases and functions of Do are running; Close waits for them
-	drained       chan struct{} // closed when attempts becomes 0; nil unless Close waits
+	observersLate bool  // a call has waited for an observer longer than observerPatience
+	calls         calls // what Close waits for
 	lines         map[string]*line
 	permitWaiters map[string]int // how many callers wait for a permit, by the name of the gate; nil if none has waited
 	handover      handoverState

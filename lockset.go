@@ -260,9 +260,7 @@ func (s *lockSet) abandon() {
 	for i := len(s.holds) - 1; i >= 0; i-- {
 		s.holds[i].giveUp(ctx, withoutCoolDown)
 		if s.within {
-			s.l.mu.Lock()
-			s.l.attemptOver()
-			s.l.mu.Unlock()
+			s.l.endCalls(1)
 		}
 	}
 }

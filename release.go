@@ -100,7 +100,7 @@ var errReleasing = fmt.Errorf("%w: another call is releasing the lock", ErrUncer
 func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
 	l.mu.Lock()
-	l.attempts++ // so that Close waits for this release before it closes the store
+	l.calls.begin() // also after Close has begun, because Close releases locks itself
 	events := h.events
 	if events != nil {
 		ctx = h.announceRelease(ctx)
@@ -153,7 +153,7 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	if h.late != nil && l.clock.Now().Sub(h.grantedAt) < driver.MaxSilence {
 		l.cleaner.addLate(*h.late, h.ttl)
 	}
-	l.attemptOver()
+	l.calls.end()
 	l.mu.Unlock()
 	return err
 }

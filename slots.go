@@ -131,18 +131,13 @@ func (p *permitCall) checkLocations() error {
 func (p *permitCall) runStates() (*hold, error) {
 	l := p.l
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil, ErrClosed
-	}
-	l.attempts++ // so that Close waits for this call
+	closed := l.beginCall()
 	crowded := l.permitWaiters[driver.SlotGate(p.name, p.set.slots)] > 0
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		l.attemptOver()
-		l.mu.Unlock()
-	}()
+	if closed != nil {
+		return nil, closed
+	}
+	defer l.endCalls(1)
 	p.start = l.clock.Now()
 	p.held = make([]error, p.set.slots)
 	if wait := p.set.wait != 0; !wait || !crowded || p.set.skip || !p.set.token.IsZero() {

@@ -140,7 +140,7 @@ func (a *attempt) takePlace() error {
 	if a.held != nil {
 		ln.held, ln.holder = a.held, nil
 	}
-	a.line, a.place = ln, &turn{ready: make(chan struct{}, 1), a: a}
+	a.line, a.place = ln, &turn{ready: make(chan struct{}), a: a}
 	if !a.hidden {
 		l.stats.waiting++
 	}
@@ -234,9 +234,7 @@ func (a *attempt) continueTurn() error {
 	switch a.place.state {
 	case turnGiven:
 		if !a.within {
-			a.l.mu.Lock()
-			a.l.attemptOver()
-			a.l.mu.Unlock()
+			a.l.endCalls(1)
 		}
 		return nil
 	case turnUnsure:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var promoteCases = []testCase{
@@ -14,8 +15,8 @@ var promoteCases = []testCase{
 		f: func(c *check) {
 			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 			g := c.promoted(l)
-			if c.g.Fence != driver.FenceNone && g.Fence <= l.grant.Fence {
-				c.errorf("the shared hold had fence %d, the exclusive one has %d", l.grant.Fence, g.Fence)
+			if err := safety.FenceRises(g.Fence, l.grant.Fence); err != nil && c.g.Fence != driver.FenceNone {
+				c.errorf("the exclusive hold after the shared one: %v", err)
 			}
 			c.verify(l, "after promotion")
 			c.mustRefuse(c.b, c.readRequest(l.req.Name), "to read while there is a promoted hold", l)

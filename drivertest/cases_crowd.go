@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var crowdCases = []testCase{
@@ -40,8 +41,6 @@ type referee struct {
 	seen             error
 }
 
-func (f *referee) report(format string, args ...any) { f.fail(fmt.Errorf(format, args...)) }
-
 func (f *referee) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,15 +53,15 @@ func (f *referee) enter(g driver.Grant, shared, fenced bool) {
 	if shared {
 		f.readers.Add(1)
 		if w := f.writers.Load(); w > 0 {
-			f.report("a reader was let in while there were %d writers", w)
+			f.fail(safety.ErrTwoHold("a reader was let in while there were %d writers", w))
 		}
 		return
 	}
 	if w, r := f.writers.Add(1), f.readers.Load(); w > 1 || r > 0 {
-		f.report("a writer was let in while there were %d writers and %d readers", w-1, r)
+		f.fail(safety.ErrTwoHold("a writer was let in while there were %d writers and %d readers", w-1, r))
 	}
-	if last := f.fence.Swap(g.Fence); fenced && last >= g.Fence {
-		f.report("after fence %d came fence %d", last, g.Fence)
+	if err := safety.FenceRises(g.Fence, f.fence.Swap(g.Fence)); fenced && err != nil {
+		f.fail(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var extendCases = []testCase{
@@ -132,7 +133,7 @@ func (c *check) endsInTime(l *lease, kept []*lease) {
 		if _, err := c.tryAnew(c.b, &r, "of a name whose holder does nothing"); err == nil {
 			switch late := asked.Sub(l.goneAfter.Add(limit + c.unit)); {
 			case time.Now().Before(l.liveUntil.Add(-slack(l.req.TTL))):
-				c.failf("a lease ended %v too early", time.Until(l.liveUntil))
+				c.failf("%v", safety.ErrTooEarly("a lease ended %v before its time", time.Until(l.liveUntil)))
 			case late > 0 && (c.unit == c.run.unit || limit < 3*time.Second): // with longer leases, the same delay is no longer late
 				c.notProven(true, "a lease of %v that nobody extended ended %v later than allowed", l.req.TTL, late)
 			case late > 0:

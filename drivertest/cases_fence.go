@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var fenceCases = []testCase{
@@ -96,8 +97,8 @@ var raiseCases = []testCase{
 				if err := c.a.RaiseFence(c.ctx, l.req.Name, l.req.Token.Text(), to); err != nil {
 					c.failf("RaiseFence of a live hold: %v", err)
 				}
-				if g := c.acquireAgain(l, l.req); g.Fence < raised {
-					c.failf("the fence was raised to %d, and after RaiseFence(%d) the hold has %d", raised, to, g.Fence)
+				if err := safety.FenceKeeps(c.acquireAgain(l, l.req).Fence, raised); err != nil {
+					c.failf("after RaiseFence(%d): %v", to, err)
 				}
 			}
 			c.releaseFreely(l)
@@ -190,10 +191,7 @@ func sharedFences(c *check) {
 		last = c.checkFenceAbove(r, last)
 		second := c.readToo(c.b, r)
 		for _, l := range []*lease{r, second} {
-			if l.grant.Fence <= x.grant.Fence {
-				c.failf("after fence %d for a writer a reader has fence %d", x.grant.Fence, l.grant.Fence)
-			}
-			last = max(last, l.grant.Fence)
+			last = max(last, c.checkFenceAbove(l, x.grant.Fence))
 			c.releaseFreely(l)
 		}
 	}
@@ -216,8 +214,8 @@ func fencesGrow(c *check) {
 	}
 	if c.can(driver.AbilityBreak | driver.AbilityInspect) {
 		f := c.broken(name)
-		if f <= last || f >= driver.MaxFence {
-			c.failf("the hold had fence %d, Break returns %d", last, f)
+		if err := safety.FenceRises(f, last); err != nil || f >= driver.MaxFence {
+			c.failf("the hold had fence %d, Break returns %d: %v", last, f, err)
 		}
 		last = f
 		next(c.b, c.request(name), "after Break")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var giveUpCases = []testCase{
@@ -87,7 +88,7 @@ func (c *check) giveUpWaits(l *lease, waits int, longest time.Duration) {
 		cancel()
 		if err == nil && handed(g) {
 			if time.Now().Before(l.liveUntil) && !l.lostConnection() {
-				c.errorf("a waiter was handed a name that is held: %+v", g)
+				c.errorf("%v", safety.ErrTwoHold("a waiter was handed a name that is held: %+v", g))
 			}
 			return
 		}

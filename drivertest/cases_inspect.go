@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var inspectCases = []testCase{
@@ -123,8 +124,8 @@ func (c *check) noHolds(l *lease, what string) {
 	if !c.poll(c.patience, func() bool { s = c.inspect(l.req.Name); return len(s.Holds) == 0 }) {
 		c.failLate(c.patience, "the only hold %s; Inspect returns %+v", what, s)
 	}
-	if s.Fence != 0 && s.Fence < l.grant.Fence {
-		c.failf("fence %d was minted; Inspect of the free name returns %d", l.grant.Fence, s.Fence)
+	if err := safety.FenceKeeps(s.Fence, l.grant.Fence); err != nil && s.Fence != 0 {
+		c.failf("Inspect of the free name: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var slotCases = []testCase{
@@ -17,7 +18,7 @@ var slotCases = []testCase{
 			for range 3 {
 				slot, l := c.takeSlot(c.a, r, 3, false, "while a permit is free")
 				if slot < 0 || slot > 2 || held[slot] != nil {
-					c.failf("AcquireSlot grants permit %d of 3 while others are %v", slot, len(held))
+					c.failf("%v", safety.ErrTwoHold("AcquireSlot grants permit %d of 3 while others are %v", slot, len(held)))
 				}
 				c.verify(l, "of a permit")
 				c.checkLease(l.grant, r.TTL, "AcquireSlot")

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // tokenCases are about a token that Acquire has refused.
@@ -117,7 +118,7 @@ func (c *check) hasNothing(cl *client, r driver.Request, when string) {
 
 // wantFenceAbove checks that the fence of l is greater than that of an earlier hold.
 func (c *check) wantFenceAbove(l, earlier *lease) {
-	if c.g.Fence != driver.FenceNone && l.grant.Fence <= earlier.grant.Fence {
-		c.errorf("the hold has fence %d, after an earlier one with fence %d", l.grant.Fence, earlier.grant.Fence)
+	if err := safety.FenceRises(l.grant.Fence, earlier.grant.Fence); err != nil && c.g.Fence != driver.FenceNone {
+		c.errorf("the hold after an earlier one: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 var waitCases = []testCase{
@@ -280,7 +281,7 @@ func wakes(c *check) {
 		early := end.Add(-slack(time.Until(end)))
 		n := c.awaitHold(w, "waiting for "+e.what)
 		if now := time.Now(); now.Before(early) {
-			c.failf("a waiter for %s had its turn %v too early", e.what, end.Sub(now))
+			c.failf("%v", safety.ErrTooEarly("a waiter for %s had its turn %v before its time", e.what, end.Sub(now)))
 		}
 		c.releaseFreely(n)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // lease is a hold that was granted.
@@ -159,7 +160,7 @@ func (c *check) mustRefuse(cl *client, r driver.Request, when string, inTheWay .
 		until = earlier(until, l.liveUntil)
 	}
 	if err == nil {
-		c.failBefore(until, "Acquire %s: want a *HeldError, got a grant with fence %d", when, g.Fence)
+		c.failBefore(until, "%v", safety.ErrTwoHold("Acquire %s: want a *HeldError, got a grant with fence %d", when, g.Fence))
 	}
 	c.failBefore(until, "Acquire %s: want a *HeldError, got: %v", when, err)
 	return nil
@@ -192,7 +193,7 @@ func (c *check) takeOverLate(cl *client, r driver.Request, t time.Time, maxDelay
 		c.failLate(maxDelay, "Acquire %s: still refused %v after the name should have become free", when, maxDelay)
 	}
 	if now := time.Now(); now.Before(early) {
-		c.failf("Acquire %s: granted %v too early", when, t.Sub(now))
+		c.failf("%v", safety.ErrTooEarly("Acquire %s: granted %v before its time", when, t.Sub(now)))
 	}
 	return l
 }
@@ -345,8 +346,8 @@ func canceled() context.Context {
 // checkFenceAbove checks that the fence of l is greater than the previous one, and returns the
 // fence of l.
 func (c *check) checkFenceAbove(l *lease, last uint64) uint64 {
-	if l.grant.Fence <= last {
-		c.failf("after fence %d a new grant has fence %d", last, l.grant.Fence)
+	if err := safety.FenceRises(l.grant.Fence, last); err != nil {
+		c.failf("a new grant: %v", err)
 	}
 	return l.grant.Fence
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/election"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -44,7 +45,7 @@ func (w *world) joinWith(t *testing.T, label string, lead func(context.Context) 
 	go func() {
 		c.result <- c.Run(ctx, func(ctx context.Context) error {
 			if n := w.leading.Add(1); n != 1 {
-				t.Errorf("%d candidates lead", n)
+				safety.TwoHold(t, "%d candidates lead", n)
 			}
 			defer w.leading.Add(-1)
 			w.terms.Add(1)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/fence"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 func nothing() error { return nil }
@@ -193,11 +194,9 @@ func TestRegisterUnderLoad(t *testing.T) {
 				f := i/10 + rand.Uint64N(20) + 1
 				r.Do(t.Context(), "a", f, func() error {
 					if now := running.Add(1<<32 + f); now != (now>>32)*(1<<32+f) {
-						t.Errorf("SAFETY: a write with fence %d runs at the same time as another", f)
+						safety.TwoHold(t, "a write with fence %d runs at the same time as another", f)
 					}
-					if before := last.Swap(f); before > f {
-						t.Errorf("SAFETY: a write with fence %d after %d", f, before)
-					}
+					safety.Keeps(t, f, last.Swap(f))
 					wrote.Add(1)
 					running.Add(^(1<<32 + f - 1))
 					return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
@@ -174,7 +175,7 @@ func TestExclusiveOneAtATime(t *testing.T) {
 		s := session.From(r.Context())
 		n, err := session.Get[int](s, "n")
 		if err == nil && inside.Add(1) != 1 {
-			http.Error(w, "two at once", http.StatusTeapot)
+			safety.TwoHold(t, "two handlers of one session at once")
 		}
 		<-time.After(2 * time.Millisecond)
 		s.Put("n", n+1)

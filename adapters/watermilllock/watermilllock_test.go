@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/adapters/watermilllock"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/padlocktest"
 )
 
@@ -204,7 +205,7 @@ func TestOneAtATime(t *testing.T) {
 		var inside, done atomic.Int32
 		work := func(m *message.Message) ([]*message.Message, error) {
 			if inside.Add(1) > 1 && m.UUID != "" {
-				t.Error("two messages at once")
+				safety.TwoHold(t, "two messages at once")
 			}
 			<-time.After(time.Second)
 			inside.Add(-1)

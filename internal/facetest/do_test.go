@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -33,9 +34,8 @@ func TestDo(t *testing.T) {
 			t.Errorf("Do says %v, want what its function returned", got)
 		}
 		if err := l.Do(t.Context(), "job", func(ctx context.Context) error {
-			if f, _ := padlock.FenceFrom(ctx); f <= fence {
-				t.Errorf("SAFETY: fence %d after %d", f, fence)
-			}
+			f, _ := padlock.FenceFrom(ctx)
+			safety.Rises(t, f, fence)
 			return nil
 		}); err != nil {
 			t.Error(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -101,9 +102,7 @@ func TestPassingOn(t *testing.T) {
 				t.Fatalf("waiter %d has not been called", i)
 			}
 			next := w.lock(t)
-			if next.Fence() <= fence {
-				t.Errorf("SAFETY: waiter %d has fence %d after %d", i, next.Fence(), fence)
-			}
+			safety.Rises(t, next.Fence(), fence, i)
 			if err := h.Check(t.Context()); !errors.Is(err, padlock.ErrReleased) {
 				t.Errorf("Check of a lock that was passed on: %v", err)
 			}
@@ -165,8 +164,8 @@ func TestPassingOnLetsOthersBefore(t *testing.T) {
 		}
 		fence := other.lock(t)
 		release(t, fence)
-		if h := here.lock(t); h.Fence() <= fence.Fence() {
-			t.Error("SAFETY: the fence fell")
+		if h := here.lock(t); !safety.Rises(t, h.Fence(), fence.Fence()) {
+			t.Error("the fence fell")
 		} else {
 			release(t, h)
 		}
@@ -442,11 +441,9 @@ func TestStormOfPassingOn(t *testing.T) {
 				h, err := lockers[i%2].Acquire(ctx, "job")
 				if err == nil {
 					if !mu.TryLock() {
-						t.Error("SAFETY: two hold the lock")
+						safety.TwoHold(t, "the lock has a holder already")
 					} else {
-						if h.Fence() <= last {
-							t.Errorf("SAFETY: fence %d after %d", h.Fence(), last)
-						}
+						safety.Rises(t, h.Fence(), last)
 						last = h.Fence()
 						mu.Unlock()
 					}
@@ -472,7 +469,7 @@ func TestStoreOfThisProcessPassesByItself(t *testing.T) {
 		h := acquire(t, l, "job")
 		w := wait(t, l)
 		release(t, h)
-		if next := w.lock(t); next.Fence() <= h.Fence() {
+		if next := w.lock(t); !safety.Rises(t, next.Fence(), h.Fence()) {
 			t.Error("the fence did not grow")
 		} else {
 			release(t, next)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -52,7 +53,7 @@ func TestKeyOfWhatIsAdopted(t *testing.T) {
 		wantOnly(t, l.ReleaseKey(t.Context(), key), "release", padlock.ErrLost)
 		release(t, adopted, padlock.CoolDown(time.Second))
 		if free(t, store, "job") {
-			t.Error("a cool-down ends too early")
+			safety.TooEarly(t, "a cool-down has ended")
 		}
 	})
 }

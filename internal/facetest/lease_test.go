@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // A store with leases that grants a lock without a lease has made an error. The lock is not taken
@@ -66,7 +67,7 @@ func TestRenewalWithoutALease(t *testing.T) {
 					}
 					next := acquire(t, other, "job")
 					if k.Remaining() > 0 {
-						t.Error("SAFETY: two have the lock")
+						safety.TwoHold(t, "the lock has a holder already")
 					}
 					if _, err := l.ExtendKey(t.Context(), travel(t, next), time.Second); !errors.Is(err, padlock.ErrUncertain) {
 						t.Errorf("ExtendKey: %v", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // judge knows what each token has, as its callers were told, and checks these rules:
@@ -72,7 +73,7 @@ type ticket struct {
 func (j *judge) blame(format string, args ...any) {
 	j.counts["violations"]++
 	if !j.t.Failed() {
-		j.t.Errorf("SAFETY: %s: "+format+"\n\t%s", append(append([]any{j.what}, args...), strings.Join(j.past[max(0, len(j.past)-100):], "\n\t"))...)
+		safety.Broken(j.t, "%s: %s\n\t%s", j.what, fmt.Sprintf(format, args...), strings.Join(j.past[max(0, len(j.past)-100):], "\n\t"))
 	}
 }
 
@@ -134,12 +135,15 @@ func (j *judge) state(tk ticket) *tokenState {
 	return nil
 }
 
+// isBroken reports whether a hold with this fence was broken. The caller holds mu.
+func (j *judge) isBroken(fence uint64) bool { return fence <= j.broken }
+
 // granted checks a grant. It returns false if the token may have nothing.
 func (j *judge) granted(tk ticket, r *driver.Request, g driver.Grant) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s, until := j.state(tk), endOf(tk, g)
-	if s == nil || g.Fence <= j.broken || !time.Now().Before(until) {
+	if s == nil || j.isBroken(g.Fence) || !time.Now().Before(until) {
 		return false
 	}
 	if j.isComposite && !s.live() && s.fence > 0 {
@@ -148,8 +152,8 @@ func (j *judge) granted(tk ticket, r *driver.Request, g driver.Grant) bool {
 	j.counts["grants"]++
 	switch was := *s; {
 	case !was.live() && (g.Fence == 0 || g.Fence != was.fence): // else a renewal with a lost answer has kept the hold
-		if c := j.cooling; !r.Shared && !g.Shared && tk.sent.After(c.since) && time.Now().Before(c.until) && c.fence > j.broken {
-			j.blame("%s is granted the name, which cools down for another %v", tk.token, time.Until(c.until))
+		if c := j.cooling; !r.Shared && !g.Shared && tk.sent.After(c.since) && time.Now().Before(c.until) && !j.isBroken(c.fence) {
+			j.blame("%v", safety.ErrTooEarly("%s is granted the name, which cools down for another %v", tk.token, time.Until(c.until)))
 		}
 		s.shared, s.told, s.fence, s.since, s.until = r.Shared || g.Shared, false, g.Fence, time.Now(), until
 		j.begins(tk.token, s)
@@ -179,8 +183,12 @@ func endOf(tk ticket, g driver.Grant) time.Time {
 
 // begins checks the fence of a hold that begins or becomes exclusive.
 func (j *judge) begins(token string, s *tokenState) {
-	if s.fence < j.writer || !s.shared && s.fence <= j.highest {
-		j.blame("%s has fence %d (shared: %v), the highest was %d, that of an exclusive hold %d", token, s.fence, s.shared, j.highest, j.writer)
+	err := safety.FenceRises(s.fence, j.highest)
+	if s.shared {
+		err = safety.FenceKeeps(s.fence, j.writer)
+	}
+	if err != nil {
+		j.blame("%s (shared: %v): %v", token, s.shared, err)
 	}
 	if j.highest = max(j.highest, s.fence); !s.shared {
 		j.writer = max(j.writer, s.fence)
@@ -191,8 +199,8 @@ func (j *judge) begins(token string, s *tokenState) {
 func (j *judge) alone(token string, s *tokenState) {
 	for other, o := range j.tokens {
 		if other != token && o.live() && s.live() && !(o.shared && s.shared) {
-			j.blame("two have the name: %s with fence %d (shared: %v), for another %v, and %s with fence %d (shared: %v)",
-				other, o.fence, o.shared, time.Until(o.until), token, s.fence, s.shared)
+			j.blame("%v", safety.ErrTwoHold("%s with fence %d (shared: %v), for another %v, and %s with fence %d (shared: %v)",
+				other, o.fence, o.shared, time.Until(o.until), token, s.fence, s.shared))
 		}
 	}
 }
@@ -311,9 +319,9 @@ func (j *judge) replaced(tk ticket, old tokenState, r *driver.Request, g driver.
 	defer j.mu.Unlock()
 	s, until := j.token(tk.token), endOf(tk, g)
 	switch {
-	case isGone(err) && old.live() && old.since.Before(tk.sent) && old.fence > j.broken:
+	case isGone(err) && old.live() && old.since.Before(tk.sent) && !j.isBroken(old.fence):
 		j.blame("%s had the name for another %v, and %s does not get it: %v", r.Replaces.Text(), time.Until(old.until), r.Token.Text(), err)
-	case err != nil || g.Fence <= j.broken || !time.Now().Before(until):
+	case err != nil || j.isBroken(g.Fence) || !time.Now().Before(until):
 	default:
 		j.counts["replacements"]++
 		s.shared, s.told, s.fence, s.since, s.until = old.shared || g.Shared, g.Shared, g.Fence, time.Now(), until

@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -266,14 +267,10 @@ func TestFenceAbove(t *testing.T) {
 	l := newLocker(t, memstore.New())
 	const seen uint64 = 1 << 52
 	h := acquire(t, l, "job", padlock.FenceAbove(seen))
-	if h.Fence() <= seen {
-		t.Errorf("fence %d, want more than %d", h.Fence(), seen)
-	}
+	safety.Rises(t, h.Fence(), seen)
 	release(t, h)
 	next := acquire(t, l, "job")
-	if next.Fence() <= h.Fence() {
-		t.Errorf("SAFETY: fence %d after %d", next.Fence(), h.Fence())
-	}
+	safety.Rises(t, next.Fence(), h.Fence())
 	release(t, next)
 }
 

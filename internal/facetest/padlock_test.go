@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -32,9 +33,7 @@ func TestRenewalKeepsALockForHours(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h2.Fence() <= h.Fence() {
-			t.Fatalf("SAFETY: fence %d after %d", h2.Fence(), h.Fence())
-		}
+		safety.Rises(t, h2.Fence(), h.Fence())
 		for _, l := range []*padlock.Locker{l, other} {
 			if err := l.Close(context.Background()); err != nil {
 				t.Fatal(err)

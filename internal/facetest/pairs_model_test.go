@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -278,7 +279,7 @@ func (x *pairModel) enter(k *padlock.Lock, u *use) *entry {
 			continue
 		}
 		if other.robbed = true; other.Remaining() > 0 {
-			x.report("two hold %q: %s and %s%s", name, other.describe(), e.describe(), x.past(name))
+			x.report("%v", safety.ErrTwoHold("%q: %s and %s%s", name, other.describe(), e.describe(), x.past(name)))
 		}
 	}
 	x.holders[name] = append(x.holders[name], e)
@@ -286,8 +287,12 @@ func (x *pairModel) enter(k *padlock.Lock, u *use) *entry {
 		return e
 	}
 	same := x.last[name] == k && fence == x.highest[name] // the lock never became shared, because no Demote reached the store
-	if fence < x.writer[name] || !shared && fence <= x.highest[name] && !same {
-		x.report("%s: the highest fence was %d, that of a writer %d%s", e.describe(), x.highest[name], x.writer[name], x.past(name))
+	err := safety.FenceRises(fence, x.highest[name])
+	if shared || same {
+		err = safety.FenceKeeps(fence, x.writer[name])
+	}
+	if err != nil {
+		x.report("%s: %v%s", e.describe(), err, x.past(name))
 	}
 	x.highest[name] = max(x.highest[name], fence)
 	if !shared {

@@ -265,7 +265,7 @@ func acquire(t *testing.T, l *padlock.Locker, name string, opts ...padlock.Optio
 // refuse callers, and a table that nobody clears grows for ever.
 func leftIn(l *padlock.Locker) (left []string) {
 	for _, name := range []string{
-		"attempts", "lines", "permitWaiters", "handover.holders", "renewer.heap", "renewer.hidden", "renewer.due", "renewer.workers",
+		"calls.running", "lines", "permitWaiters", "handover.holders", "renewer.heap", "renewer.hidden", "renewer.due", "renewer.workers",
 		"cleaner.jobs", "cleaner.open", "cleaner.late", "cleaner.workers", "stats.waiting",
 	} {
 		v := reflect.ValueOf(l).Elem()

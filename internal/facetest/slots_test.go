@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -76,7 +77,7 @@ func TestSlotsWait(t *testing.T) {
 					most.Store(n)
 				}
 				if busy[k.Slot()].Swap(true) {
-					t.Errorf("two callers have the slot %d", k.Slot())
+					safety.TwoHold(t, "two callers have the slot %d", k.Slot())
 				}
 				runtime.Gosched()
 				runs.Add(1)
@@ -88,8 +89,11 @@ func TestSlotsWait(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if most.Load() > slots || runs.Load() != callers {
-			t.Errorf("%d callers were inside at once, %d ran", most.Load(), runs.Load())
+		if n := most.Load(); n > slots {
+			safety.TwoHold(t, "%d callers of %d slots", n, slots)
+		}
+		if n := runs.Load(); n != callers {
+			t.Errorf("%d callers ran", n)
 		}
 	})
 }

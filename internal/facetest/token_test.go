@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -78,14 +79,14 @@ func TestTokenTakesItsNameAnew(t *testing.T) {
 				}
 				release(t, acquire(t, newLocker(t, s), "job", padlock.Wait(0)))
 				again, err := repeat(t, s, "job")
-				if err != nil || again.Fence() <= first.Fence() {
+				if err != nil || !safety.Rises(t, again.Fence(), first.Fence()) {
 					t.Fatal(again.Fence(), err)
 				}
 				if err := notice(t, first); !errors.Is(err, padlock.ErrLost) {
-					t.Errorf("SAFETY: the first lock, with the fence %d beside %d, says: %v", first.Fence(), again.Fence(), err)
+					safety.TwoHold(t, "the first lock, with the fence %d beside %d, says: %v", first.Fence(), again.Fence(), err)
 				}
 				if first.Context().Err() == nil {
-					t.Error("SAFETY: the context of the first lock goes on")
+					safety.Broken(t, "the context of the first lock goes on")
 				}
 				if err := again.Check(t.Context()); err != nil {
 					t.Errorf("the second lock: %v", err)
@@ -109,9 +110,7 @@ func TestTokenAfterRefusal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again.Fence() <= k.Fence() {
-			t.Errorf("SAFETY: the fence is %d after %d", again.Fence(), k.Fence())
-		}
+		safety.Rises(t, again.Fence(), k.Fence())
 		wantRepeat(t, s, "job", again)
 		release(t, again)
 	})
@@ -353,9 +352,7 @@ func TestTokenIsNotPassedOn(t *testing.T) {
 			if err != nil || key.Token() == myToken {
 				t.Errorf("the next holder has the token %q, %v", key.Token(), err)
 			}
-			if k.Fence() <= mine.Fence() {
-				t.Errorf("SAFETY: fence %d after %d", k.Fence(), mine.Fence())
-			}
+			safety.Rises(t, k.Fence(), mine.Fence())
 			release(t, k)
 			first := acquire(t, l, "job")
 			mineNext := make(chan *padlock.Lock)
@@ -410,7 +407,7 @@ func TestTokenOfAnAdoptedLock(t *testing.T) {
 		k := acquire(t, l, "job")
 		key := travel(t, k)
 		mine, err := l.Adopt(t.Context(), key, padlock.Token(myToken))
-		if err != nil || mine.Fence() <= k.Fence() {
+		if err != nil || !safety.Rises(t, mine.Fence(), k.Fence()) {
 			t.Fatalf("%v, %v", mine, err)
 		}
 		wantRepeat(t, s, "job", mine)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -225,16 +226,14 @@ func (x *torture) enter(h *padlock.Lock) {
 	defer x.mu.Unlock()
 	for _, other := range x.holders[name] {
 		if !(shared && other.Shared()) && other.Remaining() > 0 && h.Remaining() > 0 {
-			x.t.Errorf("SAFETY: two hold %q: fences %d and %d", name, other.Fence(), fence)
+			safety.TwoHold(x.t, "%q: fences %d and %d", name, other.Fence(), fence)
 		}
 	}
 	x.holders[name] = append(x.holders[name], h)
 	if shared || h.Remaining() == 0 {
 		return
 	}
-	if fence <= x.fences[name] {
-		x.t.Errorf("SAFETY: %q: fence %d after %d", name, fence, x.fences[name])
-	}
+	safety.Rises(x.t, fence, x.fences[name], name)
 	x.fences[name] = fence
 }
 

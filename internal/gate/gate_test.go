@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // said makes what `go test -json` would say of a failed package: its lines, and its failed tests.
@@ -24,6 +27,21 @@ func said(pkg string, lines []string, failed ...string) *run {
 	return r
 }
 
+// told returns the lines of a test that prints what report reports.
+func told(report func(safety.T)) []string {
+	var r reporter
+	report(&r)
+	return r
+}
+
+type reporter []string
+
+func (r *reporter) Helper() {}
+
+func (r *reporter) Errorf(format string, args ...any) {
+	*r = append(*r, "    x_test.go:9: "+fmt.Sprintf(format, args...))
+}
+
 func TestExcused(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -37,12 +55,14 @@ func TestExcused(t *testing.T) {
 		{"a race in a bubble, under a timer", said("session", []string{"SIGSEGV: segmentation violation", "runtime.(*timer).maybeRunChan(0xc0, 0xc1)"}), ""},
 		{"a race in a bubble and a test", said("session", []string{"ThreadSanitizer: CHECK failed: tsan_rtl.cpp:327"}, "TestX"), ""},
 		{"no test", said("session", nil), "without a failed test"},
-		{"two holders", said("session", []string{"    x_test.go:9: SAFETY: a and b hold the name"}, "TestX"), "SAFETY"},
-		{"two holders in other words", said("session", []string{"    x_test.go:9: 2 hold the lock"}, "TestX"), "2 hold"},
-		{"both", said("session", []string{"    x_test.go:9: a and b: both have it"}, "TestX"), "both have"},
-		{"another election", said("election", []string{"    x_test.go:9: client-go leads while padlock holds"}, "TestX"), "leads while"},
-		{"a falling fence", said("fence", []string{"    x_test.go:9: fences went from 7 to 5"}, "TestX"), "went from"},
-		{"a held name", said("fence", []string{"    x_test.go:9: got the name, which is held"}, "TestX"), "which is held"},
+		{"two holders", said("session", told(func(t safety.T) { safety.TwoHold(t, "a and b") }), "TestX"), "two hold"},
+		{"too many of them", said("session", told(func(t safety.T) { safety.Refused(t, nil, "n") }), "TestX"), "is not free"},
+		{"a falling fence", said("fence", told(func(t safety.T) { safety.Rises(t, uint64(8), 9, "x") }), "TestX"), "fence 8 after 9"},
+		{"a fence below", said("fence", told(func(t safety.T) { safety.Keeps(t, uint64(8), 9) }), "TestX"), "fence 8 after 9"},
+		{"too early", said("fence", told(func(t safety.T) { safety.TooEarly(t, "x") }), "TestX"), "too early"},
+		{"another promise", said("fence", told(func(t safety.T) { safety.Broken(t, "x") }), "TestX"), "x"},
+		{"a fence that rises", said("fence", told(func(t safety.T) { safety.Rises(t, uint64(9), 8) }), "TestX"), ""},
+		{"words alone", said("fence", []string{"    x_test.go:9: after fence 9 came 8"}, "TestX"), ""},
 		{"a data race", said("session", []string{"WARNING: DATA RACE"}, "TestX"), "DATA RACE"},
 		{"a panic", said("session", []string{"panic: nil map"}, "TestX"), "panic"},
 		{"a time limit", said("session", []string{"panic: test timed out after 20m0s"}), "timed out"},

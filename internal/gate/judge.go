@@ -5,19 +5,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // most is how many failed tests may have a second try. More of them are no accident.
 const most = 5
 
-// Lines that show more than a failed expectation. A promise of safety that is broken says SAFETY:,
-// and the words of unsafe catch a place that does not say it.
-var (
-	grave  = regexp.MustCompile(`^WARNING: DATA RACE|^panic:|^fatal error:|SAFETY:`)
-	unsafe = regexp.MustCompile(`^ +[\w/.-]+\.go:\d+: .*(?i:two (hold|have|owners|leaders)|second holder|` +
-		`both (hold|have) |\d+ (hold|have) the (lock|name)|leads while|too early|overlap|granted before|` +
-		`fences? (\d+ )?(comes |came |went )?(after|from|back)|fence was \d+|which is held)`)
-)
+// grave finds lines that show more than a failed expectation. A broken promise of safety is known by
+// the mark of package safety alone, whatever the words after it.
+var grave = regexp.MustCompile(`^WARNING: DATA RACE|^panic:|^fatal error:|` + regexp.QuoteMeta(safety.Mark))
 
 // brokeOff is what the race detector of Go 1.26 prints when it breaks off by itself in a test that
 // uses testing/synctest: the timers of a bubble share one context of the detector, which two
@@ -71,7 +68,7 @@ func (r *run) judge(pkg string) (again []test, never string) {
 		if brokeOff.MatchString(line) {
 			off = true
 		}
-		if isGrave == "" && (grave.MatchString(line) || unsafe.MatchString(line)) {
+		if isGrave == "" && grave.MatchString(line) {
 			isGrave = strings.TrimSpace(line)
 		}
 	}

@@ -88,19 +88,19 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/facetest", tests: rootTests}, // the tests of the root from outside
 		arrowRow{dir: "driver", tests: rootTests},
-		arrowRow{dir: "drivertest", code: []string{"driver"}, tests: append([]string{"open", "storekit", "storekit/overhttp", "storekit/storeurl"}, rootTests...)},
-		arrowRow{dir: "internal/server"},
-		arrowRow{dir: "storekit", code: []string{"driver"}},                                         // what most stores need besides their server
-		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests}, // a store over locks that end with their connection
-		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},               // the decision about one lock
+		arrowRow{dir: "drivertest", code: []string{"driver", "internal/safety"}, tests: append([]string{"open", "storekit", "storekit/overhttp", "storekit/storeurl"}, rootTests...)},
+		arrowRow{dir: "internal/server"}, arrowRow{dir: "internal/safety"}, arrowRow{dir: "internal/gate", code: []string{"internal/safety"}}, // safety: how tests say that a promise of safety is broken
+		arrowRow{dir: "storekit", code: []string{"driver"}},                                                                                                   // what most stores need besides their server
+		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests},                                                           // a store over locks that end with their connection
+		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                                                                         // the decision about one lock
 		arrowRow{dir: "storekit/register", code: []string{"driver", "internal/reads", "storekit", "storekit/decide", "storekit/storeurl"}, tests: storeTests}, // a store over compare-and-set
 		arrowRow{dir: "storekit/overhttp", code: []string{"driver", "storekit"}, tests: storeTests},                                                           // requests to services over HTTP
 		arrowRow{dir: "storekit/aws"}, // the signature of AWS
-		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{".", "driver", "drivertest"}}, // front ends that misbehave
-		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                 // the URLs of the stores
-		arrowRow{dir: "internal/login"},                                                              // hides users and passwords in errors, for the stores in databases
-		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}},           // the URLs and connections of redisstore and redissession
-		arrowRow{dir: "internal/sqlpool"},                                                            // leaves database servers that do not write, for sqlstore and sqlsession
+		arrowRow{dir: "storekit/overhttp/overhttptest", code: []string{".", "driver", "drivertest", "internal/safety"}}, // front ends that misbehave
+		arrowRow{dir: "storekit/storeurl", code: []string{"driver"}},                                                    // the URLs of the stores
+		arrowRow{dir: "internal/login"}, // hides users and passwords in errors, for the stores in databases
+		arrowRow{dir: "internal/redisconn", code: []string{"driver", "storekit/storeurl"}}, // the URLs and connections of redisstore and redissession
+		arrowRow{dir: "internal/sqlpool"},                                                  // leaves database servers that do not write, for sqlstore and sqlsession
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
@@ -137,8 +137,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "adapters/gocronlock", code: []string{"."}, tests: append([]string{"election"}, rootTests...)},
 		arrowRow{dir: "internal/house"},
 		arrowRow{dir: "internal/house/portable", tests: []string{"internal/server"}},
-		arrowRow{dir: "internal/release", tests: []string{"internal/server"}},                                                 // makes the files of a release
-		arrowRow{dir: "lab/soak", code: []string{".", "driver", "election", "internal/server", "lab/soak"}, tests: rootTests}, // the engine of padlock-verify and of the chaos tests
+		arrowRow{dir: "internal/release", tests: []string{"internal/server"}},                                                                    // makes the files of a release
+		arrowRow{dir: "lab/soak", code: []string{".", "driver", "election", "internal/safety", "internal/server", "lab/soak"}, tests: rootTests}, // the engine of padlock-verify and of the chaos tests
 		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "storekit/storeurl", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "internal/printable", "observe/sampler", "observe/padlockweb", "observe/padlockapi"}, tests: []string{"internal/server", "internal/server/fakes", "padlocktest"}}, // driver: the names of slots
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
@@ -241,7 +241,7 @@ func judgeOwn(f *houseFile, target string) string {
 	}
 	allowed := row.code
 	if f.test() {
-		allowed = append(slices.Clone(allowed), append(row.tests, f.pkg())...)
+		allowed = append(slices.Clone(allowed), append(row.tests, f.pkg(), "internal/safety")...)
 	}
 	if slices.Contains(allowed, anything) || slices.Contains(allowed, target) || within(target, row.dir) {
 		return ""

@@ -3,6 +3,8 @@ package house
 import (
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // A bite is a small tree of one file that breaks a rule, or that nearly breaks it.
@@ -28,7 +30,7 @@ var bites = []bite{
 	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/stores/memstore"), "allow it only ., driver, observe/history, open"},
 	{"a package's own parts", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/cmd/padlock/internal/job"), ""},
 	{"a part looks up", checkArrows, "cmd/padlock/internal/job/x.go", "cmd/padlock", imports(padlockPath + "/open"), ""},
-	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/internal/server"), "allow it only driver;"},
+	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/internal/server"), "allow it only driver, internal/safety;"},
 	{"open links no client", checkArrows, "open/x.go", ".", imports(padlockPath + "/stores/redisstore"), "allow it only driver, storekit, storekit/storeurl, stores/memstore, stores/filestore, stores/quorum;"},
 	{"open/all opens", checkArrows, "open/all/x.go", "open/all", imports(padlockPath + "/stores/redisstore"), ""},
 	{"integration imports all", checkArrows, "internal/integration/x.go", "internal/integration", imports(padlockPath + "/open"), ""},
@@ -41,10 +43,30 @@ var bites = []bite{
 	{"sleep by another name", checkSleep, "x_test.go", ".", "import clock \"time\"\nvar f = clock.Sleep", "time.Sleep in a test"},
 	{"sleep in code", checkSleep, "x.go", ".", sleeper, ""},
 	{"somebody else's sleep", checkSleep, "x_test.go", ".", "func f() { baby.Sleep(1) }", ""},
-	{"two holders", checkSafety, "x_test.go", ".", "func f() { t.Errorf(\"two have the lock\") }", "begin the message with \"SAFETY: \""},
-	{"a falling fence", checkSafety, "x_test.go", ".", "func f() { t.Fatalf(\"fence %d after %d\", 1, 2) }", "begin the message"},
-	{"two holders, said so", checkSafety, "x_test.go", ".", "func f() { t.Errorf(\"SAFETY: two have the lock\") }", ""},
-	{"an error of two holders", checkSafety, "x_test.go", ".", "func f() { fmt.Errorf(\"two holders\") }", ""},
+	{"a fence", checkSafety, "x_test.go", ".", "func f() { if g.Fence <= last { t.Error() } }", "let safety.Rises compare them"},
+	{"a fence of etcd", checkSafety, "x_test.go", ".", "func f() { last := g.Fence; if g := h(); last >= g.Fence { say(\"after\", \"x y\") } }", "let safety.Rises"},
+	{"a fence that an error tells", checkSafety, "drivertest/x.go", ".", "func f() error { if g.Fence <= *c { return fmt.Errorf(\"after it\") }; return nil }", "let safety.Rises"},
+	{"a fence that was put away", checkSafety, "x_test.go", ".", "func f() { b := g.Fence; last.Store(b); if n := take(); n < last.Load() { t.Fatal(n) } }", "let safety.Rises"},
+	{"a fence in a case", checkSafety, "x_test.go", ".", "func f() { switch { case h.Fence() < before: t.Error() } }", "let safety.Rises"},
+	{"two fences, told", checkSafety, "x_test.go", ".", "func f() { t.Fatalf(\"after %d came %d\", a.Fence, b.Fence()) }", "a message with two fences"},
+	{"fences that differ", checkSafety, "x_test.go", ".", "func f() { if a.Fence != b.Fence { t.Errorf(\"%d, %d\", a.Fence, b.Fence) } }", ""},
+	{"a fence and a limit", checkSafety, "x_test.go", ".", "func f() { if a.Fence >= driver.MaxFence { t.Error() } }", ""},
+	{"a fence in a store", checkSafety, "x_test.go", ".", "func f() error { if a.Fence <= b.Fence { return errHeld }; return nil }", ""},
+	{"a fence in a product", checkSafety, "x.go", ".", "func f() error { if a.Fence <= b.Fence { return fmt.Errorf(\"old fence\") }; return nil }", ""},
+	{"a fence, told by the helper", checkSafety, "x_test.go", ".", "func f() { if err != nil || !safety.Rises(t, a.Fence, b.Fence) { t.Fatal(a.Fence, b.Fence) } }", ""},
+	{"two inside", checkSafety, "x_test.go", ".", "func f() { if n := inside.Add(1); n != 1 { t.Error(n) } }", "say it with safety.TwoHold"},
+	{"two in a slot", checkSafety, "x_test.go", ".", "func f() { if busy[i].Swap(true) { t.Error() } }", "safety.TwoHold"},
+	{"two with a mutex", checkSafety, "x_test.go", ".", "func f() { if !mu.TryLock() { t.Error() } }", "safety.TwoHold"},
+	{"two counted", checkSafety, "x_test.go", ".", "func f() { if n++; n > 1 { t.Error() } }", "safety.TwoHold"},
+	{"two, told by the helper", checkSafety, "x_test.go", ".", "func f() { if inside.Add(1) > 1 { safety.TwoHold(t, \"a b\") } }", ""},
+	{"before the end", checkSafety, "x_test.go", ".", "func f() { if err == nil && time.Now().Before(until) { t.Error() } }", "safety.TooEarly"},
+	{"an end after now", checkSafety, "x_test.go", ".", "func f() { if l.end.After(time.Now()) { t.Error() } }", "safety.TooEarly"},
+	{"before the end, told by the helper", checkSafety, "x_test.go", ".", "func f() { if time.Now().Before(until) { safety.TooEarly(t, \"a b\") } }", ""},
+	{"a fence in Python", checkSafety, "clients/python/tests/x.py", ".", "self.assertGreater(second.fence, first.fence)", "the safety file beside the test"},
+	{"a fence in JavaScript", checkSafety, "clients/node/test/x.js", ".", "assert((await second).fence > first.fence);", "the safety file"},
+	{"a fence in a client", checkSafety, "clients/node/lib/x.js", ".", "if (a.fence > b.fence) return;", ""},
+	{"the helper in Python", checkSafety, "clients/python/tests/x.py", ".", "safety.rises(self, second.fence, first.fence)", ""},
+	{"the mark", checkSafety, "x_test.go", ".", "func f() { t.Error(\"SAFE\" + \"TY: x\"); t.Error(\"" + safety.Mark + "x\") }", "the mark of broken safety"},
 	{"61 lines", checkFuncLength, "x_test.go", ".", "func f() {\n" + strings.Repeat("g()\n", 61) + "}", "x_test.go:2: a function of 61 lines"},
 	{"60 lines", checkFuncLength, "x.go", ".", "func f() {\n" + strings.Repeat("g()\n", 60) + "}", ""},
 	{"a value of 61 lines", checkFuncLength, "x.go", ".", "var f = func() {\n" + strings.Repeat("g()\n", 61) + "}", "a function of 61 lines"},

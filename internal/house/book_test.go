@@ -42,7 +42,7 @@ var book = []chapter{
 	},
 	{
 		"The line in the process", "If the name is held, the caller waits. In one process, only the first caller in line speaks with the store.",
-		"line.go", "line turn turnState Locker.nextHead Locker.parkHead hold.nextInLine Locker.passingOver",
+		"line.go", "line turn turnState Locker.nextHead Locker.parkHead hold.nextInLine turn.passingOver",
 	},
 	{
 		"The wait", "The head of the line waits in the store, until it is given the name or may try.",

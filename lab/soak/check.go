@@ -4,6 +4,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // Check looks for violations of the invariants I1 to I13; Invariants explains them. The
@@ -87,7 +89,7 @@ func (c *checker) overlaps(name string, holds []*Hold) {
 			before = any
 		}
 		if s.From < before.To && before.h != s.h {
-			c.say("I1", s.From, name, "hold %x began %v before the end of hold %x", s.h.ID, time.Duration(before.To-s.From), before.h.ID)
+			c.say("I1", s.From, name, "%v", safety.ErrTwoHold("hold %x began %v before the end of hold %x", s.h.ID, time.Duration(before.To-s.From), before.h.ID))
 		}
 		if s.To > any.To {
 			any = s
@@ -112,11 +114,15 @@ func (c *checker) fences(name string, holds []*Hold) {
 	sort.Slice(grants, func(i, j int) bool { return grants[i].At < grants[j].At })
 	var any, writer uint64
 	for _, g := range grants {
-		switch {
-		case g.Fence == 0:
+		if g.Fence == 0 {
 			continue
-		case g.Shared && g.Fence < writer, !g.Shared && g.Fence <= any:
-			c.say("I2", g.At, name, "fence %d (shared: %v) after %d", g.Fence, g.Shared, max(any, writer))
+		}
+		err := safety.FenceRises(g.Fence, any)
+		if g.Shared {
+			err = safety.FenceKeeps(g.Fence, writer)
+		}
+		if err != nil {
+			c.say("I2", g.At, name, "%v (shared: %v)", err, g.Shared)
 		}
 		any = max(any, g.Fence)
 		if !g.Shared {
@@ -142,7 +148,7 @@ func (c *checker) checkLossTime(h *Hold) {
 		return // there was no deadline, or it passed before the worker could note it
 	}
 	if early := time.Duration(h.Until - h.Lost); h.Cause == "max hold" && early > time.Millisecond {
-		c.say("I5", h.Lost, h.Name, "hold %x reached its longest time %v early", h.ID, early)
+		c.say("I5", h.Lost, h.Name, "%v", safety.ErrTooEarly("hold %x reached its longest time %v early", h.ID, early))
 	}
 	late := time.Duration(h.Lost - h.Until - c.stoodStill(h.Worker, h.Until, h.Lost))
 	c.late = max(c.late, late)

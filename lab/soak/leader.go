@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/election"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // electionName returns the name on which the candidates of all processes elect a leader.
@@ -129,9 +130,11 @@ func (c *checker) oneLeader(name string, leads []*leadership) {
 	for _, l := range leads {
 		switch {
 		case l.from < last.to && l.from < l.to:
-			c.say("I12", l.from, name, "lead %x (worker %d) began %v before the end of lead %x (worker %d)", l.hold, l.worker, time.Duration(last.to-l.from), last.hold, last.worker)
-		case l.fence != 0 && l.fence <= highest.fence:
-			c.say("I12", l.from, name, "lead %x has the fence %d, and lead %x before it had %d", l.hold, l.fence, highest.hold, highest.fence)
+			c.say("I12", l.from, name, "%v", safety.ErrTwoHold("lead %x (worker %d) began %v before the end of lead %x (worker %d)", l.hold, l.worker, time.Duration(last.to-l.from), last.hold, last.worker))
+		case l.fence != 0:
+			if err := safety.FenceRises(l.fence, highest.fence); err != nil {
+				c.say("I12", l.from, name, "lead %x after lead %x: %v", l.hold, highest.hold, err)
+			}
 		}
 		if l.to > last.to {
 			last = *l

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // Monitor keeps the history, and the data that the locks protect. It is safe for concurrent use.
@@ -150,7 +152,7 @@ func (c *Monitor) Write(w Write) {
 	case w.Fence < t.seen || w.Value.Stale:
 		t.fencedRejected++
 		if at < w.Until {
-			c.broken(w, at, fmt.Sprintf("I3 a holder inside its window was rejected: fence %d after %d", w.Fence, t.seen))
+			c.broken(w, at, fmt.Sprintf("I3 a holder inside its window was rejected: %v", safety.FenceKeeps(w.Fence, t.seen)))
 		}
 	default:
 		t.seen = w.Fence

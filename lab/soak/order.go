@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"time"
+
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // A waiter must get the lock before every waiter that came at least minHeadStart later. A waiter
@@ -30,7 +32,7 @@ func (c *checker) checkKept(name string, holds []*Hold) {
 				continue
 			}
 			if other != h && other.At > from && other.At < until && len(other.Spans) > 0 {
-				c.say("I9", other.At, name, "hold %x was granted %v before the name might be (hold %x)", other.ID, time.Duration(h.Kept-other.At), h.ID)
+				c.say("I9", other.At, name, "%v", safety.ErrTooEarly("hold %x was granted %v before the name might be (hold %x)", other.ID, time.Duration(h.Kept-other.At), h.ID))
 			}
 		}
 	}

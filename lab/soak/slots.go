@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // Only one name has permits, and permitCount is their number. At times the workers want more
@@ -77,7 +78,7 @@ func (c *checker) atOnce(name string, holds []*Hold) {
 	for _, e := range edges {
 		inside += e.step
 		if most := e.h.Events[0].Slots; e.step > 0 && inside > most {
-			c.say("I10", e.at, name, "hold %x is number %d inside the window of its permit, of %d", e.h.ID, inside, most)
+			c.say("I10", e.at, name, "%v", safety.ErrTwoHold("hold %x is number %d inside the window of its permit, of %d", e.h.ID, inside, most))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/filestore"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -64,9 +65,7 @@ func TestRepeatOnAnotherServer(t *testing.T) {
 		}
 		send(t, a, "/v1/extend", body(one, `"ttl_ms":5000`)).want(t, "extend after the release", 410)
 		next := send(t, a, "/v1/acquire", body(three)).want(t, "the next", 200)
-		if next.number("fence") <= first.number("fence") {
-			t.Errorf("the fence %d follows %d", next.number("fence"), first.number("fence"))
-		}
+		safety.Rises(t, next.number("fence"), first.number("fence"))
 		if out := send(t, b, "/v1/release", body(one)).want(t, "a late release", 200); out.word("outcome") == "released" {
 			t.Errorf("a late release ends the lock of another: %s", out.text)
 		}

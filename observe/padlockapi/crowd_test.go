@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -34,11 +35,10 @@ func TestCrowd(t *testing.T) {
 				}
 				got.want(t, "the last answer", 200)
 				if inside.Add(1) != 1 {
-					t.Error("two clients have the lock")
+					safety.TwoHold(t, "two clients have the lock")
 				}
-				if fence := got.number("fence"); last.Swap(fence) >= fence {
-					t.Error("the fence does not grow")
-				}
+				fence := got.number("fence")
+				safety.Rises(t, fence, last.Swap(fence))
 				<-time.After(100 * time.Millisecond)
 				inside.Add(-1)
 				send(t, a, "/v1/release", body(fmt.Sprintf("%s-%d", one, i))).want(t, "release", 200)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -95,9 +96,7 @@ func TestReplaces(t *testing.T) {
 	a, _ := newAPI(t)
 	first := send(t, a, "/v1/acquire", body(one)).want(t, "acquire", 200)
 	next := send(t, a, "/v1/acquire", body(two, `"replaces":"`+one+`"`)).want(t, "replaces", 200)
-	if next.number("fence") <= first.number("fence") {
-		t.Errorf("SAFETY: fence %d after %d", next.number("fence"), first.number("fence"))
-	}
+	safety.Rises(t, next.number("fence"), first.number("fence"))
 	again := send(t, a, "/v1/acquire", body(two, `"replaces":"`+one+`"`)).want(t, "the repeat", 200)
 	if again.number("fence") != next.number("fence") {
 		t.Errorf("the repeat has the fence %d, not %d", again.number("fence"), next.number("fence"))

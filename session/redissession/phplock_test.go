@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpsession"
@@ -24,7 +25,7 @@ func busyWrite(t testing.TB, m *session.Manager, cookie *http.Cookie) (said *ses
 	m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, err := session.From(r.Context()).Incr(r.Context(), "n", 1)
 		if err == nil {
-			t.Error("the handler has written while another one has the lock")
+			safety.TwoHold(t, "the handler has written while another one has the lock")
 		}
 		if !errors.As(err, &said) {
 			t.Log(err)

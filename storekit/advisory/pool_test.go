@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
@@ -86,7 +87,8 @@ func waiterBehindTheEighth(t *testing.T) {
 	await(0, 8)
 	await(1, 7)
 	if len(ninth) > 0 {
-		t.Fatal("Wait has returned while the lock was held")
+		safety.TooEarly(t, "Wait has returned while the lock was held")
+		t.FailNow()
 	}
 	a.Release(t.Context(), "last", last.Token.Text(), 0)
 	if g := <-ninth; g.TTL == 0 {
@@ -129,7 +131,7 @@ func TestReservationEndsWithItsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.dialect.cut()
-	if g, err := s.Acquire(t.Context(), r); err != nil || g.Fence <= reserved.Fence || g.TTL != 0 {
+	if g, err := s.Acquire(t.Context(), r); err != nil || !safety.Rises(t, g.Fence, reserved.Fence) || g.TTL != 0 {
 		t.Errorf("after a reservation with fence %d: %+v, %v", reserved.Fence, g, err)
 	}
 }

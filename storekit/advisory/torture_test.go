@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/storekit/advisory"
 )
 
@@ -50,7 +51,7 @@ func (w *crowd) note(m *member, shared bool, bound context.Context) {
 	others := slices.DeleteFunc(w.holders[m.Name], func(o *member) bool { return o == m || o.bound.Err() != nil })
 	for _, o := range others {
 		if bound.Err() == nil && !(o.Shared && shared) {
-			w.report(fmt.Sprintf("two holders, shared %v and %v", shared, o.Shared))
+			w.report(safety.ErrTwoHold("shared %v and %v", shared, o.Shared).Error())
 		}
 	}
 	w.holders[m.Name] = append(others, m)

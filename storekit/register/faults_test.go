@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/storekit/register"
 )
 
@@ -66,7 +67,7 @@ func TestLostReplies(t *testing.T) {
 				next.Replaces = r.Token
 				f.next(lost(effect))
 				n, err := store.Acquire(t.Context(), next)
-				if err != nil || n.Fence <= g.Fence {
+				if err != nil || !safety.Rises(t, n.Fence, g.Fence) {
 					t.Errorf("Replaces: %+v, %v", n, err)
 				}
 				f.next(lost(effect))
@@ -74,11 +75,11 @@ func TestLostReplies(t *testing.T) {
 					t.Errorf("Release: %v, %v", out, err)
 				}
 				last, err := store.Acquire(t.Context(), request("job"))
-				if err != nil || last.Fence <= n.Fence {
+				if err != nil || !safety.Rises(t, last.Fence, n.Fence) {
 					t.Errorf("the next Acquire: %+v, %v", last, err)
 				}
 				f.next(lost(effect))
-				if fence, err := store.Break(t.Context(), "job", last.Fence); err != nil || fence <= last.Fence {
+				if fence, err := store.Break(t.Context(), "job", last.Fence); err != nil || !safety.Rises(t, fence, last.Fence) {
 					t.Errorf("Break: %d, %v", fence, err)
 				}
 			})
@@ -220,7 +221,7 @@ func contend(t *testing.T, s *shelf, store driver.Store, shared bool, readers, w
 		mine, limit = readers, 50
 	}
 	if n := mine.Add(1); n > limit || !shared && readers.Load() > 0 || shared && writers.Load() > 0 {
-		t.Errorf("%d readers and %d writers hold the name", readers.Load(), writers.Load())
+		safety.TwoHold(t, "%d readers and %d writers hold the name", readers.Load(), writers.Load())
 	}
 	if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil {
 		failed("Extend", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/storekit/register"
 )
@@ -174,7 +175,7 @@ func (p observer) granted(r driver.Request, sent time.Time) {
 	defer p.mu.Unlock()
 	for token, end := range p.ends {
 		if !r.Shared && end.After(time.Now()) {
-			p.Errorf("a writer got the name %v before the lease of %s ended", time.Until(end), token)
+			safety.TooEarly(p, "a writer got the name %v before the lease of %s ended", time.Until(end), token)
 		}
 	}
 	if !r.Shared {

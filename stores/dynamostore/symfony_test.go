@@ -19,6 +19,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
@@ -287,13 +288,13 @@ func TestClocksWithPHP(t *testing.T) {
 			usable := sent.Add(g.TTL) // it counts from a moment after sent
 			<-time.After(usable.Sub(sent) - 10*time.Second)
 			if early := p.save("job", 10*time.Second); early != (ahead > 10*time.Second) {
-				t.Errorf("SAFETY: PHP's clock is %v ahead: PHP has the lock 10 s before the holder's end: %v", ahead, early)
+				safety.TooEarly(t, "PHP's clock is %v ahead: PHP has the lock 10 s before the holder's end: %v", ahead, early)
 			} else if early {
 				return
 			}
 			<-time.After(time.Until(usable) - time.Millisecond)
 			if p.save("job", 10*time.Second) {
-				t.Errorf("SAFETY: PHP's clock is %v ahead: PHP has the lock before the holder's end", ahead)
+				safety.TooEarly(t, "PHP's clock is %v ahead: PHP has the lock before the holder's end", ahead)
 			}
 			<-time.After(4 * skew)
 			if !p.save("job", 10*time.Second) {

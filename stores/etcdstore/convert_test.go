@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
@@ -40,7 +41,7 @@ func TestReleaseAfterDemote(t *testing.T) {
 			if o, err := w.s.Release(t.Context(), name, w.r.Token.Text(), 0); err != nil || o != driver.OutcomeReleased {
 				t.Errorf("Release of a demoted hold: %v, %v", o, err)
 			}
-			if next := <-results; next.err != nil || next.g.Fence <= w.g.Fence {
+			if next := <-results; next.err != nil || !safety.Rises(t, next.g.Fence, w.g.Fence) {
 				t.Errorf("the next waiter: %+v, %v", next.g, next.err)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
@@ -83,9 +84,7 @@ func TestLeaderKilled(t *testing.T) {
 		_, err := holder.Release(t.Context(), "job", "one", 0)
 		return err
 	})
-	if g := <-handed; g.Fence <= first.Fence {
-		t.Errorf("after fence %d the next is %d", first.Fence, g.Fence)
-	}
+	safety.Rises(t, (<-handed).Fence, first.Fence)
 }
 
 // leaderOf returns the leader. On a busy machine, the members may be electing another one.
@@ -328,8 +327,8 @@ func rounds(ctx context.Context, s driver.Store, worker int, counter *uint64) er
 		if err != nil {
 			return err
 		}
-		if g.Fence <= *counter {
-			return fmt.Errorf("after fence %d came %d", *counter, g.Fence)
+		if err := safety.FenceRises(g.Fence, *counter); err != nil {
+			return err
 		}
 		*counter = g.Fence
 		for tries := 0; tries == 0 || unanswered(err) && ctx.Err() == nil; tries++ {

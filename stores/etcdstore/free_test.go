@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -46,9 +47,7 @@ func TestFreeName(t *testing.T) {
 		if n := callCount(t, srv.Addr(), "Txn") - before; n != c.want {
 			t.Errorf("%d: %d transactions, want %d", i, n, c.want)
 		}
-		if g.Fence <= last || g.Fence <= c.ahead {
-			t.Errorf("%d: after fence %d came %d, asked for more than %d", i, last, g.Fence, c.ahead)
-		}
+		safety.Rises(t, g.Fence, max(last, c.ahead), "grant", i)
 		last = g.Fence
 	}
 }

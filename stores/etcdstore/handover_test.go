@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
@@ -107,7 +108,7 @@ func handOvers(t *testing.T, srv *server.Server, name string, first *etcdstore.S
 	}
 	for range stores {
 		w := <-results
-		if w.err != nil || w.g.Fence <= last || w.g.TTL <= driver.MaxReservation || w.g.From == 0 {
+		if w.err != nil || !safety.Rises(t, w.g.Fence, last) || w.g.TTL <= driver.MaxReservation || w.g.From == 0 {
 			t.Fatalf("after fence %d the next waiter gets %+v, %v", last, w.g, w.err)
 		}
 		last = w.g.Fence
@@ -117,9 +118,7 @@ func handOvers(t *testing.T, srv *server.Server, name string, first *etcdstore.S
 	}
 	n := callCount(t, srv.Addr(), "Txn") - before
 	again := request(name, "again")
-	if g := take(t, first, again); g.Fence <= last {
-		t.Errorf("after fence %d came %d", last, g.Fence)
-	}
+	safety.Rises(t, take(t, first, again).Fence, last)
 	if _, err := first.Release(t.Context(), name, again.Token.Text(), 0); err != nil {
 		t.Fatal(err)
 	}

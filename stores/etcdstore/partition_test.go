@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -90,7 +91,7 @@ func outOfReach(t *testing.T, holder, other driver.Store, disconnect func()) {
 	granted := driver.SystemClock().Now()
 	cancel()
 	if end := <-ended; end > granted {
-		t.Errorf("the name was granted again %v before the lease of its holder had ended", end.Sub(granted))
+		safety.TooEarly(t, "the name was granted again %v before the lease of its holder had ended", end.Sub(granted))
 	}
 }
 
@@ -184,7 +185,7 @@ func TestStoppedWaiter(t *testing.T) {
 	if o, err := s.Release(t.Context(), "job", w.r.Token.Text(), 0); err != nil || o != driver.OutcomeReleased {
 		t.Fatalf("Release: %v, %v", o, err)
 	}
-	if b := <-behind; b.err != nil || b.g.Fence <= w.g.Fence {
+	if b := <-behind; b.err != nil || !safety.Rises(t, b.g.Fence, w.g.Fence) {
 		t.Fatalf("behind a waiter that was stopped: %+v, %v", b.g, b.err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/etcdstore"
 )
@@ -99,7 +100,7 @@ func TestManyWaitersAtOnce(t *testing.T) {
 	}
 	for last := uint64(0); len(stores) > 0; stores = stores[1:] {
 		w := <-results
-		if w.err != nil || w.g.Fence <= last {
+		if w.err != nil || !safety.Rises(t, w.g.Fence, last) {
 			t.Fatalf("after fence %d: %+v, %v", last, w.g, w.err)
 		}
 		last = w.g.Fence

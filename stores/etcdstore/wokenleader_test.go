@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -56,7 +57,7 @@ func TestLeaderThatWasStopped(t *testing.T) {
 		case err == nil:
 			lost++
 			if !errors.Is(known, driver.ErrLost) {
-				t.Errorf("SAFETY: %s has another holder, and the first one gets %v", r.Name, known)
+				safety.TwoHold(t, "%s has another holder, and the first one gets %v", r.Name, known)
 			}
 		case !errors.Is(err, driver.ErrHeld) || known != nil:
 			t.Errorf("%s: another try gets %v, and the holder %v", r.Name, err, known)

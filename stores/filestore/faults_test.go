@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -46,9 +47,7 @@ func TestLostRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		release(t, s, "job", "us", driver.OutcomeReleased)
-		if next := take(t, other, request("job", "them")); next.Fence <= first.Fence {
-			t.Errorf("SAFETY: %s: fences went from %d to %d", what, first.Fence, next.Fence)
-		}
+		safety.Rises(t, take(t, other, request("job", "them")).Fence, first.Fence, what)
 	}
 }
 
@@ -64,9 +63,7 @@ func TestLostRecordOfAKey(t *testing.T) {
 	if err := os.Truncate(pathOf(s, "job"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if next := take(t, s, request("job", "them")); next.Fence <= first.Fence {
-		t.Errorf("SAFETY: fences went from %d to %d", first.Fence, next.Fence)
-	}
+	safety.Rises(t, take(t, s, request("job", "them")).Fence, first.Fence)
 }
 
 // overwrite writes into the file as a shell does with 1<>.
@@ -104,8 +101,8 @@ func TestTruncationUnderUse(t *testing.T) {
 	for range rounds {
 		release(t, s, "job", "us", driver.OutcomeReleased)
 		g, err := s.Acquire(background, request("job", "us"))
-		if err != nil || g.Fence < last {
-			t.Fatalf("%d after %d, %v", g.Fence, last, err)
+		if err != nil || !safety.Keeps(t, g.Fence, last) {
+			t.Fatal(err)
 		}
 		last = g.Fence
 	}
@@ -121,8 +118,8 @@ func TestClockSetBack(t *testing.T) {
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	s.config.wall = func() time.Time { return time.Now().Add(-24 * time.Hour) }
 	second := take(t, s, request("job", "us"))
-	if second.Fence != first.Fence+1 {
-		t.Errorf("SAFETY: fences went from %d to %d", first.Fence, second.Fence)
+	if safety.Rises(t, second.Fence, first.Fence); second.Fence != first.Fence+1 {
+		t.Errorf("fences went from %d to %d", first.Fence, second.Fence)
 	}
 	if _, err := s.Release(patience(t), "job", "us", time.Minute); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // calm makes a store patient, because a busy machine delays processes and goroutines. Reservations
@@ -76,6 +77,7 @@ func take(t testing.TB, s *Store, r driver.Request) driver.Grant {
 func refused(t testing.TB, s *Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(patience(t), r)
+	safety.Refused(t, err, r.Name)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("Acquire %q for %q: %v, want a HeldError", r.Name, r.Token.Text(), err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // Readers that hold the lock at the same time have the same fence, so that a guard refuses none of
@@ -37,7 +38,7 @@ func TestReadersShareAFence(t *testing.T) {
 		}
 		both.Wait()
 		late := take(t, a, shared("job", "late")).Fence
-		if fences[0] != fences[1] || late != fences[0] || late <= writer {
+		if fences[0] != fences[1] || late != fences[0] || !safety.Rises(t, late, writer) {
 			t.Fatalf("round %d: readers at once have %v, a later one %d, the writer before them had %d", i, fences, late, writer)
 		}
 		for _, s := range []*Store{a, b} {
@@ -45,9 +46,7 @@ func TestReadersShareAFence(t *testing.T) {
 		}
 		free(t, a, "job", "late")
 		next := take(t, b, request("job", "writer")).Fence
-		if next <= late {
-			t.Fatalf("a writer has %d after readers with %d", next, late)
-		}
+		safety.Rises(t, next, late)
 		writer = next
 		free(t, b, "job", "writer")
 	}
@@ -157,12 +156,10 @@ func TestBreakEndsACoolDown(t *testing.T) {
 	}
 	refused(t, s, request("job", "us"))
 	minted, err := s.Break(patience(t), "job", fence)
-	if err != nil || minted <= fence {
+	if err != nil || !safety.Rises(t, minted, fence) {
 		t.Fatalf("Break of a cool-down: fence %d after %d, %v", minted, fence, err)
 	}
-	if g := take(t, s, request("job", "us")); g.Fence <= minted {
-		t.Errorf("the next fence is %d, Break minted %d", g.Fence, minted)
-	}
+	safety.Rises(t, take(t, s, request("job", "us")).Fence, minted, minted)
 }
 
 // If the process that took a lock has ended, the holders are the processes that inherited its

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 func init() {
@@ -117,8 +118,9 @@ func TestOrderOverProcesses(t *testing.T) {
 	last := uint64(0)
 	for i, c := range children {
 		fence := fenceOf(t, c.expect("fence"))
-		if fence <= last || s.waitingAt(pathOf(s, "job")) != n-1-i {
-			t.Errorf("SAFETY: waiter %d has fence %d after %d, and %d wait", i, fence, last, s.waitingAt(pathOf(s, "job")))
+		safety.Rises(t, fence, last, "waiter", i)
+		if waiting := s.waitingAt(pathOf(s, "job")); waiting != n-1-i {
+			t.Errorf("waiter %d has the lock, and %d wait", i, waiting)
 		}
 		last = fence
 		c.end()
@@ -235,9 +237,7 @@ func TestStoppedWaiterIsPassedOver(t *testing.T) {
 	c.signal(syscall.SIGCONT)
 	waitingIs(t, s, 1)
 	release(t, other, "job", "them", driver.OutcomeReleased)
-	if fence := fenceOf(t, c.expect("fence")); fence <= g.Fence {
-		t.Errorf("SAFETY: fences went from %d to %d", g.Fence, fence)
-	}
+	safety.Rises(t, fenceOf(t, c.expect("fence")), g.Fence)
 	c.end()
 }
 
@@ -329,9 +329,7 @@ func TestReaderBehindAWriter(t *testing.T) {
 	release(t, s, "job", "us", driver.OutcomeReleased)
 	w := writer.get(t)
 	release(t, other, "job", "w", driver.OutcomeReleased)
-	if r := reader.get(t); r.Fence <= w.Fence {
-		t.Errorf("SAFETY: the reader came first: %d, %d", r.Fence, w.Fence)
-	}
+	safety.Rises(t, reader.get(t).Fence, w.Fence)
 }
 
 // A wait that is cancelled leaves nothing behind.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 func init() {
@@ -95,9 +96,7 @@ func TestKillFreesAtOnce(t *testing.T) {
 			t.Errorf("%s: held by %+v", script, h.Holds)
 		}
 		c.kill() // returns when the process is gone
-		if g := take(t, s, request("job", "us")); g.Fence <= fence {
-			t.Errorf("SAFETY: %s: fences went from %d to %d", script, fence, g.Fence)
-		}
+		safety.Rises(t, take(t, s, request("job", "us")).Fence, fence, script)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 func fullRecord() record {
@@ -57,7 +58,7 @@ func TestUnknownBootKeepsALease(t *testing.T) {
 	var got record
 	got.decode(r.encode(nil))
 	if !got.lease.taken() || got.cool.timeLeft(time.Now()) == 0 {
-		t.Errorf("SAFETY: the lease is over")
+		safety.TooEarly(t, "the lease is over")
 	}
 }
 

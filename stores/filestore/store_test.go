@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 func TestNamesOfAllKinds(t *testing.T) {
@@ -76,9 +77,7 @@ func TestCollidingNamesExcludeEachOtherAndSaySo(t *testing.T) {
 		t.Fatal(err)
 	}
 	take(t, s, request(collides2, "two"))
-	if second := held(t, s, collides2, "two"); second.Fence <= first.Fence {
-		t.Errorf("fences of one file went from %d to %d", first.Fence, second.Fence)
-	}
+	safety.Rises(t, held(t, s, collides2, "two").Fence, first.Fence)
 }
 
 func TestFilesAreOursAlone(t *testing.T) {
@@ -216,9 +215,7 @@ func TestRepeatAfterLoss(t *testing.T) {
 	if err := os.Remove(pathOf(s, "job")); err != nil {
 		t.Fatal(err)
 	}
-	if after := take(t, s, request("job", "us")); after.Fence <= before.Fence {
-		t.Errorf("SAFETY: fences went from %d to %d", before.Fence, after.Fence)
-	}
+	safety.Rises(t, take(t, s, request("job", "us")).Fence, before.Fence)
 }
 
 // Many callers take and release the lock while somebody removes the file again and again. So two
@@ -270,7 +267,7 @@ func contend(t *testing.T, s *Store, token string, last *atomic.Uint64, losses *
 		later := last.Load() > g.Fence
 		_, err = s.Extend(ctx, "job", token, 0)
 		if later && err == nil {
-			t.Errorf("SAFETY: a hold with fence %d is called live after a grant with fence %d", g.Fence, last.Load())
+			safety.Broken(t, "a hold with fence %d is called live after a grant with fence %d", g.Fence, last.Load())
 		}
 		if errors.Is(err, driver.ErrLost) {
 			losses.Add(1)

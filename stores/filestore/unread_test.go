@@ -5,7 +5,6 @@ package filestore
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 func init() { scripts["unreadable file"] = unreadableFile }
@@ -77,7 +77,7 @@ func TestUnreadFileIsNotFree(t *testing.T) {
 	} {
 		blindSpare(t, s, "n")
 		if err := call(); !errors.Is(err, driver.ErrUnavailable) {
-			t.Errorf("SAFETY: %s of a file that cannot be read: %v, want ErrUnavailable", verb, err)
+			safety.Broken(t, "%s of a file that cannot be read: %v, want ErrUnavailable", verb, err)
 		}
 	}
 	wantBytes(t, pathOf(s, "n"), 0, before)
@@ -85,9 +85,7 @@ func TestUnreadFileIsNotFree(t *testing.T) {
 	refused(t, s, request("n", "b"))
 	held(t, s, "n", "key")
 	release(t, s, "n", "key", driver.OutcomeReleased)
-	if g := take(t, s, request("n", "b")); g.Fence <= first.Fence {
-		t.Errorf("SAFETY: fences went from %d to %d", first.Fence, g.Fence)
-	}
+	safety.Rises(t, take(t, s, request("n", "b")).Fence, first.Fence)
 }
 
 // A holder that cannot read its file keeps its lock, and does not write what it does not know.
@@ -198,14 +196,14 @@ func unreadableFile(dir string) error {
 		return err
 	}
 	if g, err := s.Acquire(background, request("bad", "child")); !errors.Is(err, driver.ErrUnavailable) {
-		return fmt.Errorf("SAFETY: Acquire: %+v, %w", g, err)
+		return safety.ErrBroken("Acquire: %+v, %v", g, err)
 	}
 	if state, err := s.Inspect(background, "bad"); !errors.Is(err, driver.ErrUnavailable) {
-		return fmt.Errorf("SAFETY: Inspect: %+v, %w", state, err)
+		return safety.ErrBroken("Inspect: %+v, %v", state, err)
 	}
 	states, err := s.List(background, "")
 	if !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "bad") || len(states) != 1 {
-		return fmt.Errorf("SAFETY: List: %+v, %w", states, err)
+		return safety.ErrBroken("List: %+v, %v", states, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -312,9 +313,7 @@ func TestUnclaimedReservationLapses(t *testing.T) {
 	lost(t, s, "job", "us")
 	refused(t, s, request("job", "next"))
 	(<-clock.lapse)()
-	if n := wait(t, s, request("job", "next")).get(t); n.Fence <= g.Fence {
-		t.Errorf("SAFETY: fences went from %d to %d", g.Fence, n.Fence)
-	}
+	safety.Rises(t, wait(t, s, request("job", "next")).get(t).Fence, g.Fence)
 	release(t, s, "job", "us", driver.OutcomeGone)
 }
 

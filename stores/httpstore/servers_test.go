@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/observe/padlockapi"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
@@ -48,11 +49,9 @@ func TestServersAreKilledInTurn(t *testing.T) {
 					continue
 				}
 				if inside.Add(1) != 1 {
-					t.Error("SAFETY: two holders")
+					safety.TwoHold(t, "the lock has a holder already")
 				}
-				if before := last.Swap(int64(lock.Fence())); before >= int64(lock.Fence()) {
-					t.Errorf("SAFETY: fence %d after %d", lock.Fence(), before)
-				}
+				safety.Rises(t, int64(lock.Fence()), last.Swap(int64(lock.Fence())))
 				turns[i].Add(1)
 				inside.Add(-1)
 				_ = lock.Release() // a lost reply is an error here; the lock ends

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/stores/leasestore"
 )
@@ -67,7 +68,8 @@ func TestClientGo(t *testing.T) {
 	}
 	p, says := startCandidate(t, server.URL)
 	if !heard(says, "", 20*time.Second) {
-		t.Fatal("SAFETY: client-go leads while padlock holds")
+		safety.TwoHold(t, "client-go leads while padlock holds")
+		t.FailNow()
 	}
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)
@@ -76,12 +78,13 @@ func TestClientGo(t *testing.T) {
 		t.Fatal("client-go does not lead after the release")
 	}
 	if _, err := locker.Acquire(t.Context(), "deploy", padlock.Wait(20*time.Second)); err == nil {
-		t.Fatal("padlock holds while client-go leads")
+		safety.TwoHold(t, "padlock holds while client-go leads")
+		t.FailNow()
 	}
 	start := time.Now()
 	p.Process.Signal(syscall.SIGTERM)
 	again, err := locker.Acquire(t.Context(), "deploy", padlock.Wait(20*time.Second))
-	if err != nil || again.Fence() <= lock.Fence() {
+	if err != nil || !safety.Rises(t, again.Fence(), lock.Fence()) {
 		t.Fatalf("after client-go has released: %v, fence %v, before %d", err, again, lock.Fence())
 	}
 	t.Logf("padlock has the lock %v after the release by client-go", time.Since(start))

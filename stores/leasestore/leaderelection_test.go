@@ -15,6 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
@@ -166,7 +167,8 @@ func TestLeaderKeepsPadlockOut(t *testing.T) {
 			<-time.After(10 * time.Second)
 		}
 		if _, err := store.Acquire(t.Context(), request("deploy")); err == nil { // 10 s after the last renewal
-			t.Fatal("granted while client-go leads")
+			safety.TwoHold(t, "granted while client-go leads")
+			t.FailNow()
 		}
 		<-time.After(duration - 10*time.Second + time.Second)
 		if _, err := store.Acquire(t.Context(), request("deploy")); err != nil {
@@ -186,13 +188,14 @@ func TestPadlockKeepsLeadersOut(t *testing.T) {
 		for round := range 3 {
 			r := request("deploy")
 			g, err := store.Acquire(t.Context(), r)
-			if err != nil || g.Fence <= last {
+			if err != nil || !safety.Rises(t, g.Fence, last) {
 				t.Fatalf("round %d: %+v, %v; the last fence was %d", round, g, err, last)
 			}
 			last = g.Fence
 			for range 20 {
 				if c.try() {
-					t.Fatal("SAFETY: client-go leads while padlock holds")
+					safety.TwoHold(t, "client-go leads while padlock holds")
+					t.FailNow()
 				}
 				<-time.After(10 * time.Second)
 				if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); err != nil {
@@ -333,7 +336,8 @@ func TestTwoRenewalsInOneSecond(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.try() {
-			t.Fatal("SAFETY: client-go leads while padlock holds")
+			safety.TwoHold(t, "client-go leads while padlock holds")
+			t.FailNow()
 		}
 		<-time.After(900 * time.Millisecond)
 		start := time.Now()

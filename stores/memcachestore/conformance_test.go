@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/memcachestore"
 )
@@ -91,6 +92,7 @@ func take(t testing.TB, s *memcachestore.Store, r driver.Request) {
 func refused(t testing.TB, s *memcachestore.Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), r)
+	safety.Refused(t, err, r.Name)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("Acquire %q: %v; want a HeldError", r.Name, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/mongostore"
 )
@@ -26,6 +27,7 @@ func take(t testing.TB, s *mongostore.Store, r driver.Request) driver.Grant {
 func refused(t testing.TB, s *mongostore.Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), r)
+	safety.Refused(t, err, r.Name)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("Acquire %q: %v; want a HeldError", r.Name, err)
@@ -71,12 +73,10 @@ func TestBesideSymfony(t *testing.T) {
 	}
 	release(t, php, two, 0) // deletes the document
 	second := take(t, own, one)
-	if second.Fence <= first.Fence {
-		t.Errorf("SAFETY: fence %d after %d and a deletion", second.Fence, first.Fence)
-	}
+	safety.Rises(t, second.Fence, first.Fence)
 	release(t, own, one, time.Minute)
 	refused(t, php, two) // a cool-down
-	if fence, err := own.Break(t.Context(), "job", second.Fence); err != nil || fence <= second.Fence {
+	if fence, err := own.Break(t.Context(), "job", second.Fence); err != nil || !safety.Rises(t, fence, second.Fence) {
 		t.Fatalf("Break: %d, %v", fence, err)
 	}
 	reader := one
@@ -88,9 +88,7 @@ func TestBesideSymfony(t *testing.T) {
 	take(t, php, two)
 	adopts := request("job", "three")
 	adopts.Replaces = driver.TokenOf("two")
-	if g := take(t, own, adopts); g.Fence <= second.Fence {
-		t.Errorf("SAFETY: a hold that PHP had gets fence %d after %d", g.Fence, second.Fence)
-	}
+	safety.Rises(t, take(t, own, adopts).Fence, second.Fence)
 	if _, err := php.Extend(t.Context(), "job", "two", time.Minute); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("PHP's hold after it was adopted: %v", err)
 	}
@@ -176,9 +174,7 @@ func TestPHPBesideTheDefaultLayout(t *testing.T) {
 	p.Ask("yes", "refresh job")
 	refused(t, s, request("job", "two"))
 	p.Ask("yes", "release job")
-	if g := take(t, s, request("job", "three")); g.Fence <= first.Fence {
-		t.Errorf("SAFETY: fence %d after %d and PHP's deletion", g.Fence, first.Fence)
-	}
+	safety.Rises(t, take(t, s, request("job", "three")).Fence, first.Fence)
 	reader := request("reads", "one")
 	reader.Shared = true
 	take(t, s, reader)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
 
@@ -154,9 +155,8 @@ func TestRepeatAfterLossHasANewFence(t *testing.T) {
 		between := request("n")
 		other := take(t, b, between)
 		wantOutcome(t, b, between, driver.OutcomeReleased)
-		if again := take(t, a, r); again.Fence <= other.Fence || other.Fence <= g.Fence {
-			t.Errorf("fences %d, then somebody else's %d, then %d", g.Fence, other.Fence, again.Fence)
-		}
+		safety.Rises(t, other.Fence, g.Fence)
+		safety.Rises(t, take(t, a, r).Fence, other.Fence)
 	})
 }
 
@@ -234,7 +234,8 @@ func TestSplitVotes(t *testing.T) {
 					case err == nil && winner < 0:
 						winner = i
 					case err == nil:
-						t.Fatalf("SAFETY: round %d: both %d and %d have it", round, winner, i)
+						safety.TwoHold(t, "round %d: both %d and %d have it", round, winner, i)
+						t.FailNow()
 					case !errors.Is(err, driver.ErrHeld):
 						t.Fatal(err)
 					}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 func swap(r driver.Request) driver.Request {
@@ -22,8 +23,9 @@ func TestAdopt(t *testing.T) {
 		b.these(down, 1, 2)
 		n := swap(r)
 		adopted := take(t, b, n)
-		if adopted.Fence <= g.Fence || c.atLeast("n", adopted.Fence) < 3 {
-			t.Errorf("fence %d, after the hand-over %d, which %d members have", g.Fence, adopted.Fence, c.atLeast("n", adopted.Fence))
+		safety.Rises(t, adopted.Fence, g.Fence)
+		if n := c.atLeast("n", adopted.Fence); n < 3 {
+			t.Errorf("%d members have the fence of the hand-over", n)
 		}
 		if again := take(t, b, n); again.Fence != adopted.Fence {
 			t.Errorf("fence %d, in a repeat %d", adopted.Fence, again.Fence)
@@ -73,9 +75,7 @@ func TestAdoptUnderSilence(t *testing.T) {
 		wantErr(t, extend(t, a, r), driver.ErrLost) // 1, 2, 4 and 5 have swapped
 		b.heal()
 		adopted := take(t, b, n)
-		if adopted.Fence <= g.Fence {
-			t.Errorf("fence %d, after the hand-over %d", g.Fence, adopted.Fence)
-		}
+		safety.Rises(t, adopted.Fence, g.Fence)
 
 		// A hand-over that the caller gives up leaves the lock to nobody, or to the exporter.
 		m := swap(n)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
 
@@ -89,17 +90,17 @@ type site struct {
 	mu     sync.Mutex
 	inside int
 	last   uint64
-	faults []string
+	faults []error
 }
 
 func (p *site) enter(fence uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inside++; p.inside > 1 {
-		p.faults = append(p.faults, "two are inside")
+		p.faults = append(p.faults, safety.ErrTwoHold("%d are inside", p.inside))
 	}
-	if fence <= p.last {
-		p.faults = append(p.faults, fmt.Sprintf("after fence %d came %d", p.last, fence))
+	if err := safety.FenceRises(fence, p.last); err != nil {
+		p.faults = append(p.faults, err)
 	}
 	p.last = fence
 }

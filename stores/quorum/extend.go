@@ -130,10 +130,10 @@ func (s *Store) mendSoon(h *hold, patience time.Duration, sent driver.Instant, t
 		h.mending = false
 		p := h.turn.enqueue()
 		s.mu.Unlock()
-		if s.await(ctx, &h.turn, p) != nil {
+		if h.turn.await(ctx, p) != nil {
 			return
 		}
-		defer s.leave(&h.turn)
+		defer h.turn.leave()
 		if awake && s.isLive(h) && s.clock.Now() <= last {
 			s.confirm(ctx, h, h.request.TTL)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
@@ -86,7 +87,8 @@ func TestOneAfterTheOtherRestarts(t *testing.T) {
 			c[i%3].restart()
 			again, err := a.Extend(t.Context(), r.Name, r.Token.Text(), short)
 			if err != nil || again.Fence != g.Fence {
-				t.Fatalf("SAFETY: after restart %d: %v, fence %d, was %d", i+1, err, again.Fence, g.Fence)
+				safety.Broken(t, "after restart %d: %v, fence %d, was %d", i+1, err, again.Fence, g.Fence)
+				t.FailNow()
 			}
 			pass(time.Second)
 			wantHolders(t, c, "n", 1, 2, 3)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
@@ -22,9 +23,7 @@ func TestFencesOfSuccessiveQuorums(t *testing.T) {
 			for _, cl := range []*client{a, b} {
 				r := request("n")
 				g := take(t, cl, r)
-				if g.Fence <= last {
-					t.Fatalf("after fence %d came %d", last, g.Fence)
-				}
+				safety.Rises(t, g.Fence, last)
 				last = g.Fence
 				wantOutcome(t, cl, r, driver.OutcomeReleased)
 				pass(time.Millisecond)
@@ -106,7 +105,7 @@ func TestReadersAndWritersFences(t *testing.T) {
 		wantOutcome(t, b, r, driver.OutcomeReleased)
 		wantOutcome(t, b, beside, driver.OutcomeReleased)
 		second := take(t, a, request("n"))
-		if reading.Fence < first.Fence || above.Fence <= beside.FenceAbove || second.Fence <= above.Fence {
+		if !safety.Keeps(t, reading.Fence, first.Fence) || !safety.Rises(t, above.Fence, beside.FenceAbove) || !safety.Rises(t, second.Fence, above.Fence) {
 			t.Errorf("writer %d, reader %d, reader above %d, writer %d", first.Fence, reading.Fence, above.Fence, second.Fence)
 		}
 	})

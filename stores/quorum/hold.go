@@ -92,15 +92,13 @@ func (s *Store) beginCall(ctx context.Context, name, token string, rounds int) (
 	}
 	began := time.Now()
 	h := s.addUser(name, token)
-	s.mu.Lock()
 	p := h.turn.enqueue()
-	s.mu.Unlock()
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if p != nil {
 		bounded, cancel = context.WithTimeout(ctx, s.lineUp(rounds))
 	}
 	defer cancel()
-	if s.await(bounded, &h.turn, p) == nil {
+	if h.turn.await(bounded, p) == nil {
 		h.began = began
 		return h, nil
 	}
@@ -113,7 +111,7 @@ func (s *Store) beginCall(ctx context.Context, name, token string, rounds int) (
 }
 
 func (s *Store) finishCall(h *hold) {
-	s.leave(&h.turn)
+	h.turn.leave()
 	s.removeUser(h)
 	s.calls.Work.Done()
 }

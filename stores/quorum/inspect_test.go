@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
@@ -38,7 +39,7 @@ func TestInspect(t *testing.T) {
 		b.these(silent, 2)
 		s := inspect(t, b, "n")
 		i := slices.IndexFunc(s.Holds, func(h driver.Hold) bool { return h.Holder == r.Holder })
-		if i < 0 || !s.Holds[i].Until.Equal(until) || s.Fence < g.Fence || s.Waiters != -1 {
+		if i < 0 || !s.Holds[i].Until.Equal(until) || !safety.Keeps(t, s.Fence, g.Fence) || s.Waiters != -1 {
 			t.Errorf("%+v is held with fence %d; told was %+v", r, g.Fence, s)
 		}
 		b.these(down, 3)
@@ -63,7 +64,7 @@ func TestInspectWithForgottenFences(t *testing.T) {
 		take(t, c[2].now(), request("n"))
 		list, err := a.List(t.Context(), "n")
 		for _, s := range append(list, inspect(t, a, "n")) {
-			if s.Fence < g.Fence || err != nil {
+			if err != nil || !safety.Keeps(t, s.Fence, g.Fence) {
 				t.Errorf("after a grant with fence %d told was %+v, %v", g.Fence, s, err)
 			}
 		}
@@ -123,15 +124,13 @@ func TestBreak(t *testing.T) {
 		b.these(down, 1, 2)
 		seen = inspect(t, b, "n").Fence
 		fence, err := b.Break(t.Context(), "n", seen)
-		if err != nil || fence <= g.Fence {
-			t.Fatalf("broken with fence %d after %d: %v", fence, g.Fence, err)
+		if err != nil || !safety.Rises(t, fence, g.Fence) {
+			t.Fatal(err)
 		}
 		wantErr(t, extend(t, a, r), driver.ErrLost)
 		pass(time.Second)
 		wantHolders(t, c, "n", 1, 2) // their holds lapse
-		if next := take(t, b, request("n")); next.Fence <= fence {
-			t.Errorf("broken with fence %d, then fence %d was granted", fence, next.Fence)
-		}
+		safety.Rises(t, take(t, b, request("n")).Fence, fence)
 
 		// Too few members can be asked, or too few carry out the request.
 		pass(time.Minute)
@@ -240,7 +239,7 @@ func TestBreakDuringAnAcquire(t *testing.T) {
 				got := <-granted
 				pass(time.Second)
 				_, err := d.Acquire(t.Context(), request("n"))
-				if (got.err == nil) != test.wins || (err == nil) == test.wins || test.wins && got.v.Fence <= before.Fence {
+				if (got.err == nil) != test.wins || (err == nil) == test.wins || test.wins && !safety.Rises(t, got.v.Fence, before.Fence) {
 					t.Errorf("the Acquire under way: %+v, the lock before: %+v, a later Acquire: %v", got, before, err)
 				}
 			})

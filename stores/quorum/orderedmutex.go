@@ -3,11 +3,14 @@ package quorum
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 )
 
-// orderedMutex lets one call in at a time, in the order in which they came.
+// orderedMutex lets one call in at a time, in the order of enqueue. A call that has its place waits
+// with await, and then calls leave.
 type orderedMutex struct {
+	mu    sync.Mutex // nothing else is locked while it is held
 	taken bool
 	queue []place
 }
@@ -16,8 +19,10 @@ type orderedMutex struct {
 // place is nil.
 type place chan struct{}
 
-// enqueue adds a place to the end of the queue and returns it. The caller holds mu.
+// enqueue adds a place to the end of the queue and returns it.
 func (g *orderedMutex) enqueue() place {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if !g.taken {
 		g.taken = true
 		return nil
@@ -27,8 +32,9 @@ func (g *orderedMutex) enqueue() place {
 	return p
 }
 
-// await waits until the call with the place p has the mutex, or until ctx ends.
-func (s *Store) await(ctx context.Context, g *orderedMutex, p place) error {
+// await waits until the call with the place p has the mutex, or until ctx ends. After an error, the
+// call has neither the mutex nor a place.
+func (g *orderedMutex) await(ctx context.Context, p place) error {
 	if p == nil {
 		return nil
 	}
@@ -37,28 +43,32 @@ func (s *Store) await(ctx context.Context, g *orderedMutex, p place) error {
 		return nil
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i := slices.Index(g.queue, p); i >= 0 {
+	g.mu.Lock()
+	i := slices.Index(g.queue, p)
+	if i >= 0 {
 		g.queue = slices.Delete(g.queue, i, i+1)
-	} else {
-		g.letIn() // the turn came at the same instant as the end of ctx
+	}
+	g.mu.Unlock()
+	if i < 0 { // the call got the mutex at the same instant as ctx ended
+		g.leave()
 	}
 	return ctx.Err()
 }
 
 // awaitFor is like await, but waits no longer than d.
-func (s *Store) awaitFor(d time.Duration, g *orderedMutex, p place) error {
+func (g *orderedMutex) awaitFor(d time.Duration, p place) error {
 	if p == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	return s.await(ctx, g, p)
+	return g.await(ctx, p)
 }
 
-// letIn lets the next call in. The caller holds mu.
-func (g *orderedMutex) letIn() {
+// leave lets the next call in.
+func (g *orderedMutex) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if len(g.queue) == 0 {
 		g.taken = false
 		return
@@ -67,8 +77,9 @@ func (g *orderedMutex) letIn() {
 	g.queue = g.queue[1:]
 }
 
-func (s *Store) leave(g *orderedMutex) {
-	s.mu.Lock()
-	g.letIn()
-	s.mu.Unlock()
+// isTaken reports whether a call has the mutex.
+func (g *orderedMutex) isTaken() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.taken
 }

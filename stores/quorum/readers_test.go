@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
 
@@ -66,9 +67,7 @@ func TestReaderAfterAMemberCameBack(t *testing.T) {
 		}
 		pass(time.Second)
 		wantHolders(t, c, "n", 1, 2, 3)
-		if second := take(t, b, reader("n")); second.Fence <= g.Fence {
-			t.Errorf("the reader's fence is %d, and was %d before the member came back", second.Fence, g.Fence)
-		}
+		safety.Rises(t, take(t, b, reader("n")).Fence, g.Fence)
 	})
 }
 
@@ -81,7 +80,7 @@ func TestExclusiveRepeatOfASharedHold(t *testing.T) {
 		take(t, a, reader("n"))
 		first.Shared = false
 		if g := take(t, b, first); !g.Shared {
-			t.Error("two readers have the name, and one of them is granted an exclusive hold")
+			safety.TwoHold(t, "two readers have the name, and one of them is granted an exclusive hold")
 		}
 	})
 }

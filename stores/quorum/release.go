@@ -56,7 +56,7 @@ func (s *Store) whomToRelease(h *hold) (answers []answer, ask []int) {
 	answers = s.ballot(pending)
 	for i := range h.members {
 		switch sl := &h.members[i]; {
-		case h.tried && !sl.sent && !sl.turn.taken && sl.settling == nil:
+		case h.tried && !sl.sent && !sl.turn.isTaken() && sl.settling == nil:
 			answers[i].verdict, answers[i].outcome, answers[i].released = yes, driver.OutcomeGone, sl.mayBeReleased
 		default:
 			ask = append(ask, i)
@@ -299,13 +299,13 @@ func (x *settlement) run(p place) {
 	defer s.calls.Work.Done()
 	defer s.removeUser(x.h)
 	// After 2 × MaxSilence, every request that was under way has returned.
-	err := s.awaitFor(2*driver.MaxSilence, &sl.turn, p)
+	err := sl.turn.awaitFor(2*driver.MaxSilence, p)
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		sl.settling = nil
 		if err == nil {
-			sl.turn.letIn()
+			sl.turn.leave()
 		}
 	}()
 	if err != nil {

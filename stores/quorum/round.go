@@ -80,11 +80,11 @@ func (r *round) perform(ctx context.Context, i int, p place, f memberCall) {
 	}
 	defer r.s.removeUser(r.h)
 	turn := &r.h.members[i].turn
-	if r.s.await(ctx, turn, p) != nil {
+	if turn.await(ctx, p) != nil {
 		report(answer{verdict: busy, err: errUnsettled})
 		return
 	}
-	defer r.s.leave(turn)
+	defer turn.leave()
 	f(ctx, i, r.s.members[i], report)
 }
 

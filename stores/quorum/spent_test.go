@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
@@ -47,7 +48,7 @@ func TestWaitSpendsTheToken(t *testing.T) {
 		<-w.gaveUp
 		c[2].now().Release(t.Context(), "n", other.Token.Text(), 0)
 		if _, err := open().Acquire(t.Context(), request("n")); !errors.Is(err, driver.ErrHeld) {
-			t.Errorf("SAFETY: a second caller gets the name during a live hold: %v", err)
+			safety.TwoHold(t, "a second caller gets the name during a live hold: %v", err)
 		}
 		wantLive(t, s, r)
 	})

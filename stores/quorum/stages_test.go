@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
@@ -36,6 +37,7 @@ func testEdges(t *testing.T, edges []edge) {
 func refused(t *testing.T, s driver.Store, r driver.Request, want error, not ...error) {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), r)
+	safety.Refused(t, err, r.Name)
 	wantErr(t, err, want, not...)
 }
 

@@ -100,7 +100,7 @@ func (s *Store) newTry(h *hold, r driver.Request) *try {
 func (t *try) leftAt(i int) bool {
 	return slices.ContainsFunc(t.spent, func(h *hold) bool {
 		sl := &h.members[i]
-		return sl.sent || sl.turn.taken || sl.settling != nil
+		return sl.sent || sl.turn.isTaken() || sl.settling != nil
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/quorum"
 )
 
@@ -91,9 +92,7 @@ func writers(t *testing.T, seed uint64, rule quorum.Rule, n int) (grants, restar
 		}
 		r := request("n")
 		g := take(t, cl, r)
-		if g.Fence <= last {
-			t.Errorf("seed %d, %v of %d: after fence %d came %d", seed, rule, n, last, g.Fence)
-		}
+		safety.Rises(t, g.Fence, last, seed, rule, n)
 		if has := c.atLeast("n", g.Fence); has < need {
 			t.Errorf("seed %d, %v of %d: only %d members have the fence of the grant", seed, rule, n, has)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
@@ -46,7 +47,8 @@ func TestApplicationsSortedSet(t *testing.T) {
 					t.Errorf("%s of %q: %v", verb, name, err)
 				}
 				if after := setAt(t, c, name); after != before {
-					t.Fatalf("SAFETY: %s of %q has changed the application's sorted set from %s to %s", verb, name, before, after)
+					safety.Broken(t, "%s of %q has changed the application's sorted set from %s to %s", verb, name, before, after)
+					t.FailNow()
 				}
 			}
 		}
@@ -118,7 +120,8 @@ func TestBreakLeavesValues(t *testing.T) {
 		_, err := s.Break(t.Context(), "cached", 0)
 		wantIs(t, err, driver.ErrInvalid, "Break of a value")
 		if got := askBy(t, c, "GET", "cached"); got != "a page" {
-			t.Fatalf("SAFETY: Break has changed the application's value to %q", got)
+			safety.Broken(t, "Break has changed the application's value to %q", got)
+			t.FailNow()
 		}
 	}
 	s := opened(t, srv.Addr(), redisstore.PlainStrings())
@@ -196,7 +199,7 @@ func TestApplicationWritesDuringAHold(t *testing.T) {
 				t.Errorf("%s: %v", r.Name, err)
 			}
 			if got, want := setAt(t, c, r.Name), "-1 a="+score+" b="+score; got != want {
-				t.Errorf("SAFETY: after %s, the application's sorted set is %s, want %s", r.Name, got, want)
+				safety.Broken(t, "after %s, the application's sorted set is %s, want %s", r.Name, got, want)
 			}
 			_, err := s.Acquire(t.Context(), request(r.Name))
 			wantIs(t, err, driver.ErrInvalid, "Acquire of a key that is the application's now")
@@ -219,7 +222,7 @@ func TestApplicationWritesBeforeTheHolderDies(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	if got := askBy(t, c, "PTTL", "feed"); got != "-1" {
-		t.Errorf("SAFETY: the key with the application's member expires in %s ms", got)
+		safety.Broken(t, "the key with the application's member expires in %s ms", got)
 	}
 }
 
@@ -243,6 +246,6 @@ func TestApplicationWritesWhileOthersWait(t *testing.T) {
 		t.Errorf("the waiter got: %v", err)
 	}
 	if got := setAt(t, c, "feed"); got != "-1 a=4102444800000" {
-		t.Errorf("SAFETY: the application's sorted set is %s", got)
+		safety.Broken(t, "the application's sorted set is %s", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -83,9 +84,7 @@ func TestFlushAll(t *testing.T) {
 	ask(t, srv, "FLUSHALL")
 	_, err := s.Extend(t.Context(), "job", r.Token.Text(), r.TTL)
 	wantIs(t, err, driver.ErrLost, "Extend after FLUSHALL")
-	if g := take(t, s, request("job")); g.Fence <= first.Fence {
-		t.Errorf("the fence was %d before FLUSHALL and is %d", first.Fence, g.Fence)
-	}
+	safety.Rises(t, take(t, s, request("job")).Fence, first.Fence)
 }
 
 // TestClientKill cuts all connections again and again under load: no two holds overlap, and no key
@@ -107,15 +106,13 @@ func TestClientKill(t *testing.T) {
 				for ctx.Err() == nil {
 					hold(ctx, t, s, "job", func(fence uint64) {
 						if !inside.TryLock() {
-							t.Error("SAFETY: two hold the lock")
+							safety.TwoHold(t, "the lock has a holder already")
 							return
 						}
 						if holds++; holds >= enough && time.Since(began) > 2*time.Second {
 							cancel()
 						}
-						if fence <= last {
-							t.Errorf("SAFETY: fence %d comes after %d", fence, last)
-						}
+						safety.Rises(t, fence, last)
 						last = fence
 						inside.Unlock()
 					})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -75,7 +76,7 @@ func TestCrowdOfPermits(t *testing.T) {
 					}
 					got.Add(1)
 					if n := holders.Add(1); n > permits {
-						t.Errorf("SAFETY: %d holders of %d permits", n, permits)
+						safety.TwoHold(t, "%d holders of %d permits", n, permits)
 					}
 					for range 3 { // so that the others wait
 						if err := lock.Check(t.Context()); err != nil {

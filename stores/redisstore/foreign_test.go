@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
@@ -62,7 +63,7 @@ func poller(ctx context.Context, t *testing.T, c rueidis.Client, name string, in
 		if n == 1 {
 			longest = max(longest, time.Since(began))
 			if !inside.TryLock() {
-				t.Error("SAFETY: PHP has the lock at the same time as another program")
+				safety.TwoHold(t, "PHP has the lock at the same time as another program")
 				return longest
 			}
 			work()
@@ -109,7 +110,7 @@ func TestForeignPoller(t *testing.T) {
 				for ctx.Err() == nil {
 					hold(ctx, t, s, "job", func(uint64) {
 						if !inside.TryLock() {
-							t.Error("SAFETY: two hold the lock")
+							safety.TwoHold(t, "the lock has a holder already")
 							return
 						}
 						pause(ctx, 5*time.Millisecond)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -89,9 +90,7 @@ func TestRestartGuard(t *testing.T) {
 	if waited := time.Since(began); waited < 2*time.Second {
 		t.Errorf("a lock was given %v after the restart, a lease of 2 s may have been lost", waited)
 	}
-	if g.Fence <= first.Fence {
-		t.Errorf("the fence was %d before the restart and is %d", first.Fence, g.Fence)
-	}
+	safety.Rises(t, g.Fence, first.Fence)
 }
 
 func takeRequest(t testing.TB, s driver.Store, name string) driver.Request {
@@ -171,7 +170,8 @@ func TestProcessRemembersWithoutADirectory(t *testing.T) {
 		eventually(t, name+" has connected again", func() bool {
 			_, err := s.Acquire(t.Context(), request("job"))
 			if err == nil {
-				t.Fatalf("%s: a lock was given after a restart without data", name)
+				safety.TooEarly(t, "%s: a lock was given after a restart without data", name)
+				t.FailNow()
 			}
 			return strings.Contains(err.Error(), "restart guard")
 		})
@@ -234,7 +234,8 @@ func TestGuardSeesWhatComesInBetween(t *testing.T) {
 		srv.Restart(false)
 		g, err := s.Acquire(t.Context(), request("after"))
 		if err == nil {
-			t.Fatalf("a server that restarted gave a lock with fence %d", g.Fence)
+			safety.TooEarly(t, "a server that restarted gave a lock with fence %d", g.Fence)
+			t.FailNow()
 		}
 	}
 }
@@ -318,6 +319,6 @@ func TestGuardOfABusyServer(t *testing.T) {
 	}
 	<-done
 	if _, err := s.Acquire(t.Context(), request("job")); err == nil || !strings.Contains(err.Error(), "restart guard") {
-		t.Errorf("SAFETY: Acquire when it answers again: %v, want the restart guard", err)
+		safety.Broken(t, "Acquire when it answers again: %v, want the restart guard", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -52,9 +53,7 @@ func TestNotesOutliveTheirFences(t *testing.T) {
 		ahead.FenceAbove = uint64(time.Now().Add(3 * time.Hour).UnixMicro())
 		g = take(t, s, ahead)
 		free(t, s, ahead)
-		if g.Fence <= ahead.FenceAbove {
-			t.Errorf("the fence is %d", g.Fence)
-		}
+		safety.Rises(t, g.Fence, ahead.FenceAbove)
 		expires("FenceAbove", g.Fence, ahead.TTL)
 
 		block := request(name)
@@ -68,9 +67,8 @@ func TestNotesOutliveTheirFences(t *testing.T) {
 		}
 		free(t, s, block)
 		next := request(name)
-		if g = take(t, s, next); g.Fence <= last {
-			t.Errorf("after a block that ends with %d comes %d", last, g.Fence)
-		}
+		g = take(t, s, next)
+		safety.Rises(t, g.Fence, last)
 		free(t, s, next)
 		expires("a block of fences", g.Fence, block.TTL+5*time.Second)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -34,7 +35,7 @@ func TestReleaseGrantsToItsOwnWaiter(t *testing.T) {
 			t.Fatal(out, err)
 		}
 		got := <-w.done
-		if got.err != nil || got.g.From == 0 || got.g.TTL != w.r.TTL || got.g.Fence <= before.Fence {
+		if got.err != nil || got.g.From == 0 || got.g.TTL != w.r.TTL || !safety.Rises(t, got.g.Fence, before.Fence) {
 			t.Fatalf("after fence %d: %+v, %v", before.Fence, got.g, got.err)
 		}
 		g, err := s.Extend(t.Context(), r.Name, w.r.Token.Text(), 0)

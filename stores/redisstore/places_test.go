@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
@@ -63,7 +64,7 @@ func TestACL(t *testing.T) {
 	askBy(t, c, "ZADD", "app:"+r.Name, "1", "user:1")
 	free(t, s, r)
 	if rest := setAt(t, c, "app:"+r.Name); rest != "-1 user:1=1" {
-		t.Errorf("SAFETY: the release left %q of what the application has put there", rest)
+		safety.Broken(t, "the release left %q of what the application has put there", rest)
 	}
 	used := askBy(t, c, "INFO", "commandstats")
 	for _, right := range regexp.MustCompile(`\+(\S+)`).FindAllStringSubmatch(string(acl), -1) {
@@ -139,9 +140,8 @@ func waitAndTake(t *testing.T, open func(ctx context.Context) (driver.Store, err
 	first := take(t, stores[0], r)
 	w := waits(t, stores[1], "job")
 	free(t, stores[0], r)
-	if g, _ := w.got(); g.Fence <= first.Fence {
-		t.Errorf("SAFETY: fence %d comes after %d", g.Fence, first.Fence)
-	}
+	g, _ := w.got()
+	safety.Rises(t, g.Fence, first.Fence)
 	free(t, stores[1], w.r)
 }
 
@@ -271,9 +271,7 @@ func TestSentinel(t *testing.T) {
 		t.Errorf("Release at the new primary: %v", err)
 	}
 	g = take(t, s, request("job"))
-	if g.Fence <= first.Fence {
-		t.Errorf("the fence was %d before the failover and is %d", first.Fence, g.Fence)
-	}
+	safety.Rises(t, g.Fence, first.Fence)
 	waitAndTake(t, fromURL("redis+sentinel://"+watch.Addr()+"/main?prefix=again:"))
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -45,22 +46,18 @@ func TestReadersTogetherShareAFence(t *testing.T) {
 		r := reading(request("job"))
 		fences, readers = append(fences, take(t, s, r).Fence), append(readers, r)
 	}
-	if fences[0] <= before || fences[1] != fences[0] || fences[2] != fences[0] {
+	if !safety.Rises(t, fences[0], before) || fences[1] != fences[0] || fences[2] != fences[0] {
 		t.Errorf("the fences of readers are %v, after a writer's %d", fences, before)
 	}
 	// A reader that adopts a hold gets a greater fence than the hold had.
 	swap := reading(request("job"))
 	swap.Replaces = readers[2].Token
-	if f := take(t, s, swap).Fence; f <= fences[2] {
-		t.Errorf("the fence after a hand-over is %d, before it was %d", f, fences[2])
-	}
+	safety.Rises(t, take(t, s, swap).Fence, fences[2])
 	for _, r := range append(readers[:2], swap) {
 		free(t, s, r)
 	}
 	w = request("job")
-	if after := take(t, s, w).Fence; after <= fences[0] {
-		t.Errorf("a writer's fence %d is not above that of readers before it, %d", after, fences[0])
-	}
+	safety.Rises(t, take(t, s, w).Fence, fences[0])
 }
 
 // A reader that adopts the only hold of a name gets the last fence below MaxFence, and no greater

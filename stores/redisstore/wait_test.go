@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -119,9 +120,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		last := uint64(0)
 		for i, w := range line {
 			g, _ := w.got()
-			if g.Fence <= last {
-				t.Fatalf("waiter %d has fence %d, the one before it %d", i, g.Fence, last)
-			}
+			safety.Rises(t, g.Fence, last, i)
 			last = g.Fence
 			for _, other := range line[i+1:] {
 				if len(other.done) > 0 {

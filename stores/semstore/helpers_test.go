@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // missing skips a test whose tool is not installed. Under CI, the test fails instead.
@@ -81,6 +82,7 @@ func take(t testing.TB, s *Store, r driver.Request) {
 func refused(t testing.TB, s *Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(patience(t), r)
+	safety.Refused(t, err, r.Name)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("Acquire %q for %q: %v, want a HeldError", r.Name, r.Token.Text(), err)
@@ -260,7 +262,7 @@ func storm(s *Store, name, file string) error {
 		}
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return fmt.Errorf("two holders: %w", err)
+			return safety.ErrTwoHold("%v", err)
 		}
 		if err := errors.Join(f.Close(), os.Remove(file)); err != nil {
 			return err

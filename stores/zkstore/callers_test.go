@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -105,7 +106,7 @@ func handOversInside(t *testing.T, s *Store, sent *requestCounter, request func(
 		if err := <-got; err != nil {
 			t.Fatal(err)
 		}
-		if g, err = s.Acquire(t.Context(), next); err != nil || g.Fence <= fence {
+		if g, err = s.Acquire(t.Context(), next); err != nil || !safety.Rises(t, g.Fence, fence) {
 			t.Fatalf("after fence %d, the waiter has %+v, %v", fence, g, err)
 		}
 		if fewest = min(fewest, sent.sent(getDataCode)-before); fewest == 0 {

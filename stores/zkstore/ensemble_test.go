@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/zkstore"
 )
@@ -165,7 +166,7 @@ func leaderEnds(t *testing.T, servers []*server.Server, name string, end func())
 	waitUntil(t, "a release", func() bool { _, err := a.Release(t.Context(), name, r.Token.Text(), 0); return err == nil })
 	select {
 	case w := <-waited:
-		if w.err != nil || w.g.Fence <= g.Fence {
+		if w.err != nil || !safety.Rises(t, w.g.Fence, g.Fence) {
 			t.Errorf("the waiter gets %+v, %v; the fence before was %d", w.g, w.err, g.Fence)
 		}
 	case <-time.After(soon):

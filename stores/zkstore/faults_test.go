@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/zkstore"
 )
@@ -206,9 +207,7 @@ func acquireRelease(t testing.TB, s *zkstore.Store, name string) {
 		r := request(name)
 		r.Shared = shared
 		g := surely(t, s, r)
-		if g.Fence <= last {
-			t.Errorf("after fence %d comes %d", last, g.Fence)
-		}
+		safety.Rises(t, g.Fence, last)
 		last = g.Fence
 		if again := surely(t, s, r); again.Fence != g.Fence {
 			t.Errorf("a repeat has fence %d instead of %d", again.Fence, g.Fence)
@@ -223,7 +222,8 @@ func refusedTry(t testing.TB, s *zkstore.Store, name string) {
 	waitUntil(t, "a refusal", func() bool {
 		_, err := s.Acquire(t.Context(), other)
 		if err == nil {
-			t.Fatal("the name was granted twice")
+			safety.TwoHold(t, "the name was granted twice")
+			t.FailNow()
 		}
 		return errors.Is(err, driver.ErrHeld)
 	})
@@ -238,9 +238,7 @@ func promoteDemote(t testing.TB, s *zkstore.Store, name string) {
 		r.Shared = shared
 		whileUncertain(t, "Convert", func() (err error) { g, err = s.Convert(t.Context(), r); return err })
 	}
-	if g.Fence <= before {
-		t.Errorf("SAFETY: the fence was %d, and is %d after the promotion", before, g.Fence)
-	}
+	safety.Rises(t, g.Fence, before)
 	surelyRelease(t, s, r)
 }
 
@@ -262,7 +260,7 @@ func raiseAndBreak(t testing.TB, s *zkstore.Store, name string) {
 	var st driver.State
 	whileUncertain(t, "Inspect", func() (err error) { st, err = s.Inspect(t.Context(), name); return err })
 	if st.Fence != g.Fence+1000 {
-		t.Errorf("SAFETY: the fence was raised to %d, and is %d", g.Fence+1000, st.Fence)
+		safety.Broken(t, "the fence was raised to %d, and is %d", g.Fence+1000, st.Fence)
 	}
 	if _, err := s.Break(t.Context(), name, st.Fence); errors.Is(err, driver.ErrLost) {
 		t.Errorf("Break: %v", err)
@@ -327,9 +325,7 @@ func fencesAfterTheNodeWasDeleted(t *testing.T, srv *server.Server) {
 		for range 50 {
 			r := request("fencesAfterTheNodeWasDeleted")
 			g := take(t, s, r)
-			if g.Fence <= last {
-				t.Fatalf("after fence %d comes %d", last, g.Fence)
-			}
+			safety.Rises(t, g.Fence, last)
 			last = g.Fence
 			release(t, s, r)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/zkstore"
 )
@@ -216,13 +217,9 @@ func holderChanges(t *testing.T, srv *server.Server) {
 				least := change(t, s, r, w)
 				s.Release(t.Context(), r.Name, r.Token.Text(), 0)
 				g := w.granted(t)
-				if g.Fence <= least {
-					t.Errorf("after fence %d comes %d", least, g.Fence)
-				}
+				safety.Rises(t, g.Fence, least)
 				release(t, w, w.r)
-				if next := behind.granted(t); next.Fence <= g.Fence {
-					t.Errorf("after fence %d comes %d", g.Fence, next.Fence)
-				}
+				safety.Rises(t, behind.granted(t).Fence, g.Fence)
 			})
 		}
 	}
@@ -320,7 +317,5 @@ func raisedBeforeTheWatch(t *testing.T, srv *server.Server) {
 	c.onGet = func() { fence = raised(t, s, r) }
 	w := c.waits(t, r.Name, readsOfNext)
 	release(t, s, r)
-	if g := w.granted(t); g.Fence <= fence {
-		t.Errorf("after fence %d comes %d", fence, g.Fence)
-	}
+	safety.Rises(t, w.granted(t).Fence, fence)
 }

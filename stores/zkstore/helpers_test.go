@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/zkstore"
 )
 
@@ -92,8 +93,9 @@ func refused(t testing.TB, s driver.Store, r driver.Request) {
 	t.Helper()
 	waitUntil(t, "a refusal of "+r.Name, func() bool {
 		_, err := s.Acquire(t.Context(), r)
+		safety.Refused(t, err, r.Name)
 		if noAnswer := errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain); !noAnswer && !errors.Is(err, driver.ErrHeld) {
-			t.Fatalf("Acquire of %q, which is held: %v", r.Name, err)
+			t.Fatalf("Acquire of %q, want a HeldError: %v", r.Name, err)
 		}
 		return errors.Is(err, driver.ErrHeld)
 	})

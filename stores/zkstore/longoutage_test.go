@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/zkstore"
 )
@@ -29,13 +30,11 @@ func TestServersAwayForLongerThanASession(t *testing.T) {
 	var next driver.Grant
 	waitUntil(t, "the next grant", func() (ok bool) {
 		if _, err := a.Extend(t.Context(), "job", r.Token.Text(), 0); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("SAFETY: the holder of the old session: %v, want ErrLost", err)
+			safety.Broken(t, "the holder of the old session: %v, want ErrLost", err)
 		}
 		var err error
 		next, err = b.Acquire(t.Context(), request("job"))
 		return err == nil
 	})
-	if next.Fence <= g.Fence {
-		t.Errorf("SAFETY: fence %d after %d", next.Fence, g.Fence)
-	}
+	safety.Rises(t, next.Fence, g.Fence)
 }

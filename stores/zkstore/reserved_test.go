@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -41,7 +42,7 @@ func TestReservationEndsWithItsSession(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || g.Fence <= reserved.Fence {
+	if err != nil || !safety.Rises(t, g.Fence, reserved.Fence) {
 		t.Errorf("after a reservation with fence %d: %+v, %v", reserved.Fence, g, err)
 	}
 }

@@ -5,6 +5,7 @@ import { after as atEnd, test } from "node:test";
 
 import { Client, HeldError, LostError, RefusedError, UnavailableError, WaitTimeoutError } from "../index.js";
 import { after, ask, newName, proxy, Server, until } from "./kit.js";
+import { isAlone, rises } from "./safety.js";
 
 const { url } = await Server.start({ after: atEnd });
 
@@ -19,7 +20,7 @@ test("one client at a time works under a lock", async () => {
       const client = new Client(url);
       for (let i = 0; i < 5; i++) {
         await client.withLock(name, { waitMs: 100_000 }, async () => {
-          assert.equal(++inside, 1);
+          isAlone(++inside);
           await after(1);
           inside--;
           done++;
@@ -42,7 +43,7 @@ test("a lock that is held is refused, with its holder, and fences grow", async (
   await assert.rejects(client.lock(name, { waitMs: 200 }), WaitTimeoutError);
   await first.release();
   const second = await client.lock(name, { fenceAbove: first.fence + 1000 });
-  assert(second.fence > first.fence + 1000);
+  rises(second.fence, first.fence + 1000);
   await second.release();
 });
 
@@ -150,7 +151,7 @@ test("a waiter gets the lock after the release, and keeps its place over several
   await until(async () => (await waiters(name)) > 0, "the waiter is there");
   assert.equal(await waiters(name), 1);
   await first.release();
-  assert((await second).fence > first.fence);
+  rises((await second).fence, first.fence);
   await (await second).release();
 });
 

@@ -6,6 +6,7 @@ import gc
 import threading
 import unittest
 
+import safety
 from padlock_client import Client, HeldError, LostError
 
 
@@ -145,7 +146,7 @@ class AsyncTest(unittest.TestCase):
                 self.assertEqual(1, lock.fence)
                 with self.assertRaises(HeldError):
                     async with self.client.lock("a"):
-                        self.fail("two holders")
+                        safety.two_hold(self, "a name that is held is granted")
 
         asyncio.run(main())
 

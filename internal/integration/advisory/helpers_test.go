@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // soon is how long a test waits for an event that has to happen.
@@ -45,9 +46,10 @@ func take(t testing.TB, s driver.Store, r driver.Request) driver.Grant {
 func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), r)
+	safety.Refused(t, err, r.Name)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
-		t.Fatalf("Acquire of %q, which is held: %v", r.Name, err)
+		t.Fatalf("Acquire of %q, want a HeldError: %v", r.Name, err)
 	}
 	return held
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
@@ -70,7 +71,7 @@ func readWithPHP(t *testing.T, p *server.PHP, s store, name string) {
 	write := read
 	write.Shared = false
 	if _, err := s.(driver.Converter).Convert(t.Context(), write); err == nil {
-		t.Error("a reader was promoted while PHP reads")
+		safety.TwoHold(t, "a reader was promoted while PHP reads")
 	}
 	p.Ask("yes", "release "+name)
 	if _, err := s.(driver.Converter).Convert(t.Context(), write); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -28,9 +29,8 @@ func TestUnrelatedBackendKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends(t, g.Bound)
-	if _, later := eventually(t, b, "job"); later.Fence <= g.Fence {
-		t.Errorf("SAFETY: the fence was %d, and is %d after the crash", g.Fence, later.Fence)
-	}
+	_, later := eventually(t, b, "job")
+	safety.Rises(t, later.Fence, g.Fence)
 }
 
 // The session of a holder does not answer a release, so the store gives up the connection. While
@@ -292,9 +292,7 @@ func TestSearchPath(t *testing.T) {
 			r.FenceAbove = uint64(time.Now().Add(time.Hour).UnixMicro()) // a second table would give a lower fence
 		}
 		g := take(t, s, r)
-		if last > 0 && g.Fence <= last {
-			t.Errorf("SAFETY: %s: fence %d after %d", user, g.Fence, last)
-		}
+		safety.Rises(t, g.Fence, last, user)
 		last = g.Fence
 		release(t, s, r)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -73,9 +74,7 @@ func TestPrune(t *testing.T) {
 			}
 		}
 		for name, last := range fences {
-			if g := take(t, other, request(name)); g.Fence <= last {
-				t.Fatalf("SAFETY: %s: fence %d after %d", name, g.Fence, last)
-			}
+			safety.Rises(t, take(t, other, request(name)).Fence, last, name)
 		}
 	})
 }
@@ -118,9 +117,7 @@ func pruneUnderLoad(t *testing.T, sys *system) {
 						t.Error(err)
 						return
 					}
-					if g.Fence <= last[i] {
-						t.Errorf("SAFETY: fence %d after %d", g.Fence, last[i])
-					}
+					safety.Rises(t, g.Fence, last[i])
 					last[i] = g.Fence
 					release(t, stores[i%2], r)
 				}
@@ -284,9 +281,7 @@ func TestRaiseFenceWithoutARow(t *testing.T) {
 		run(t, sys.db(t, at), "DELETE FROM padlock_fences")
 		noError(t, s.RaiseFence(t.Context(), r.Name, r.Token.Text(), raised))
 		release(t, s, r)
-		if g := take(t, s, request(r.Name)); g.Fence <= raised {
-			t.Errorf("SAFETY: fence %d after %d", g.Fence, raised)
-		}
+		safety.Rises(t, take(t, s, request(r.Name)).Fence, raised)
 	})
 }
 
@@ -308,7 +303,7 @@ func TestTableLostWhileWaiting(t *testing.T) {
 		sys.queued(t, admin, 1)
 		run(t, admin, "DROP TABLE padlock_fences")
 		release(t, a, first)
-		if <-done; err != nil || later.Fence <= g.Fence {
+		if <-done; err != nil || !safety.Rises(t, later.Fence, g.Fence) {
 			t.Errorf("Wait: %+v, %v; want a reservation with a fence above %d", later, err, g.Fence)
 		}
 	})

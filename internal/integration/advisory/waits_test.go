@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -152,7 +153,8 @@ func TestWaitersKeepTheirOrder(t *testing.T) {
 		w.granted(t)
 		for j, later := range all[i+1:] {
 			if later.isServed() {
-				t.Fatalf("SAFETY: waiter %d has the lock of waiter %d", i+1+j, i)
+				safety.TwoHold(t, "waiter %d has the lock of waiter %d", i+1+j, i)
+				t.FailNow()
 			}
 		}
 		release(t, w.s, w.r)
@@ -219,7 +221,7 @@ func TestWaiterBesideOtherPrograms(t *testing.T) {
 		on(holder, "SELECT pg_advisory_unlock(7)")
 		holder = <-turn
 		if ours.isServed() {
-			t.Error("SAFETY: two sessions have the lock")
+			safety.TwoHold(t, "two sessions have the lock")
 		}
 	}
 	on(holder, "SELECT pg_advisory_unlock(7)")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -31,16 +32,12 @@ func TestTRL1TwoDead(t *testing.T) {
 			d.down(r.servers[3])
 			ours := request("job")
 			g := take(t, a, &ours)
-			if g.Fence <= before.Fence {
-				t.Errorf("the fence was %d and is %d", before.Fence, g.Fence)
-			}
+			safety.Rises(t, g.Fence, before.Fence)
 			refused(t, b, request("job"))
 			extend(t, a, ours, 50*time.Second)
 			free(t, a, ours)
 			other := request("job")
-			if next := take(t, b, &other); next.Fence <= g.Fence {
-				t.Errorf("the fence was %d and is %d", g.Fence, next.Fence)
-			}
+			safety.Rises(t, take(t, b, &other).Fence, g.Fence)
 			free(t, b, other)
 			d.up(r.servers[1])
 			d.up(r.servers[3])
@@ -126,9 +123,7 @@ func TestTRL2RestartedEmptyWithoutGuard(t *testing.T) {
 		second, err = b.Acquire(t.Context(), request("job"))
 		return err == nil
 	})
-	if second.Fence <= before.Fence {
-		t.Errorf("the first holder has fence %d, the second %d", before.Fence, second.Fence)
-	}
+	safety.Rises(t, second.Fence, before.Fence)
 	eventually(t, "the first holder learns it when it asks", func() bool {
 		_, err := a.Extend(t.Context(), "job", ours.Token.Text(), 50*time.Second)
 		return err != nil
@@ -156,7 +151,8 @@ func TestTRL2RestartedEmptyWithGuard(t *testing.T) {
 		other.TTL = ttl
 		_, err := b.Acquire(t.Context(), other)
 		if err == nil && time.Now().Before(until) {
-			t.Fatalf("SAFETY: granted before %v, while somebody holds it", until)
+			safety.TooEarly(t, "granted before %v, while somebody holds it", until)
+			t.FailNow()
 		}
 		return err == nil
 	})
@@ -190,8 +186,8 @@ func TestRestartedMembersGetTheHoldBack(t *testing.T) {
 	free(t, a, ours)
 	eventually(t, "another client is granted it", func() bool {
 		next, err := b.Acquire(t.Context(), request("job"))
-		if err == nil && next.Fence <= g.Fence {
-			t.Errorf("all five have restarted; the fence was %d and is %d", g.Fence, next.Fence)
+		if err == nil {
+			safety.Rises(t, next.Fence, g.Fence, "all five have restarted")
 		}
 		return err == nil
 	})

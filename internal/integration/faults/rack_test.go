@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/quorum"
 	"github.com/padlock-go/padlock/stores/redisstore"
@@ -182,6 +183,7 @@ func refused(t testing.TB, s driver.Store, r driver.Request) {
 		r.Token = driver.TokenOf(token())
 		return err
 	})
+	safety.Refused(t, err, r.Name)
 	if !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("Acquire of a name that another client holds: %+v, %v", g, err)
 	}

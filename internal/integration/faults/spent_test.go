@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -70,7 +71,7 @@ func TestWaitFailsAtOneMember(t *testing.T) {
 		r.nothingLeft()
 	}
 	if twice > 0 {
-		t.Errorf("SAFETY: two hold the lock, %d times of %d", twice, rounds*names)
+		safety.TwoHold(t, "the lock has a holder already, %d times of %d", twice, rounds*names)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // site is the resource that the lock protects: one holder at a time, with fences that grow.
@@ -21,13 +22,11 @@ type site struct {
 
 func (s *site) visit(fence uint64) {
 	if !s.inside.TryLock() {
-		s.t.Error("SAFETY: two hold the lock")
+		safety.TwoHold(s.t, "the lock has a holder already")
 		return
 	}
 	defer s.inside.Unlock()
-	if fence <= s.last {
-		s.t.Errorf("after fence %d came %d", s.last, fence)
-	}
+	safety.Rises(s.t, fence, s.last)
 	s.last, s.visits = fence, s.visits+1
 	<-time.After(time.Millisecond)
 }
@@ -204,9 +203,7 @@ func TestTRL4SuccessiveQuorums(t *testing.T) {
 		for _, c := range []*client{a, b} {
 			ours := request("job")
 			g := take(t, c, &ours)
-			if g.Fence <= last {
-				t.Fatalf("after fence %d came %d", last, g.Fence)
-			}
+			safety.Rises(t, g.Fence, last)
 			last = g.Fence
 			free(t, c, ours)
 		}

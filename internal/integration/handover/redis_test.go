@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/fence"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -71,13 +72,11 @@ func (y *yard) once(l *padlock.Locker) bool {
 		return false
 	}
 	if y.inside.Swap(h) != nil {
-		y.t.Error("SAFETY: two hold the lock")
+		safety.TwoHold(y.t, "the lock has a holder already")
 	}
-	if last := y.highest.Swap(h.Fence()); h.Fence() <= last {
-		y.t.Errorf("SAFETY: fence %d after %d", h.Fence(), last)
-	}
+	safety.Rises(y.t, h.Fence(), y.highest.Swap(h.Fence()))
 	if err := y.seen.Check(name, h.Fence()); err != nil {
-		y.t.Error("SAFETY:", err)
+		safety.Broken(y.t, "%v", err)
 	}
 	y.inside.CompareAndSwap(h, nil)
 	if err := h.Release(); err != nil { // its lease is 30 s, longer than the machine stands still

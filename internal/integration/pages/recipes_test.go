@@ -9,6 +9,7 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/redis/go-redis/v9"
 )
@@ -86,7 +87,7 @@ func TestTenLinesBehindAPooler(t *testing.T) {
 			return nil
 		})
 		if err != nil || both != c.both {
-			t.Errorf("SAFETY: %v; both have the lock: %v, want %v", err, both, c.both)
+			safety.TwoHold(t, "%v; both have the lock: %v, want %v", err, both, c.both)
 		}
 	}
 }

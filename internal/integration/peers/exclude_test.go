@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -73,7 +74,7 @@ func TestPHPPromotesAndDemotes(t *testing.T) {
 	wantIs(t, err, driver.ErrHeld, "our promotion, while PHP reads")
 	theirs.must("release")
 	g, err := s.Convert(t.Context(), exclusive)
-	if err != nil || g.Fence <= before.Fence {
+	if err != nil || !safety.Rises(t, g.Fence, before.Fence) {
 		t.Fatalf("our promotion, when PHP has gone: %+v, %v", g, err)
 	}
 	theirs.cannot("read")
@@ -218,9 +219,7 @@ func TestPHPKnowsNoFence(t *testing.T) {
 		t.Errorf("while PHP holds the name: %+v, %v; our fence was %d", st, err, first.Fence)
 	}
 	theirs.must("release")
-	if g := take(t, s, request("job")); g.Fence <= first.Fence {
-		t.Errorf("after PHP: fence %d, before: %d", g.Fence, first.Fence)
-	}
+	safety.Rises(t, take(t, s, request("job")).Fence, first.Fence)
 }
 
 // TestPHPDoesNotShareOurKeys documents a limit: a name that looks like one of padlock's own keys is

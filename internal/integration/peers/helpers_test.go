@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
@@ -93,6 +94,7 @@ func free(t testing.TB, s driver.Store, r driver.Request) {
 func refused(t testing.TB, s driver.Store, r driver.Request) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), r)
+	safety.Refused(t, err, r.Name)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
 		t.Fatalf("Acquire of %q, which others have: %v", r.Name, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/election"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open/all"
 )
@@ -117,7 +118,7 @@ func (s site) slots(t *testing.T) {
 					return
 				}
 				if other := inside[k.Slot()].Swap(k); other != nil && other.Remaining() > 0 && k.Remaining() > 0 {
-					t.Errorf("SAFETY: two callers have permit %d", k.Slot())
+					safety.TwoHold(t, "two callers have permit %d", k.Slot())
 				}
 				<-time.After(5 * time.Millisecond)
 				inside[k.Slot()].CompareAndSwap(k, nil)
@@ -211,7 +212,7 @@ func (s site) skupper1646(t *testing.T) {
 		wg.Go(func() {
 			err := e.Run(ctx, func(lead context.Context) error {
 				if leading.Add(1) != 1 {
-					t.Error("SAFETY: there are two leaders")
+					safety.TwoHold(t, "there are two leaders")
 				}
 				<-lead.Done()
 				leading.Add(-1)
@@ -258,7 +259,7 @@ func (s site) redisson1160(t *testing.T) {
 			for range turns {
 				err := l.DoAll(ctx, names, func(mine context.Context) error {
 					if other := inside.Swap(&mine); other != nil && (*other).Err() == nil && mine.Err() == nil {
-						t.Error("SAFETY: two callers have the same names")
+						safety.TwoHold(t, "two callers have the same names")
 					}
 					<-time.After(time.Millisecond) // the others queue up meanwhile
 					inside.CompareAndSwap(&mine, nil)

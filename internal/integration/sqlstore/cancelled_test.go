@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
@@ -57,7 +58,8 @@ func cancelled(t *testing.T, a, b *party, name string, r driver.Request) {
 	defer cancel()
 	r.Name, r.Token, r.TTL = name, driver.TokenOf("given up"), time.Minute
 	if g, err := a.store.Acquire(ctx, r); err == nil {
-		t.Fatalf("fence %d was granted while the row was locked", g.Fence)
+		safety.TwoHold(t, "fence %d was granted while the row was locked", g.Fence)
+		t.FailNow()
 	}
 	var out driver.Outcome
 	released := make(chan error, 1)

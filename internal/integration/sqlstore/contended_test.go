@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
@@ -220,9 +221,7 @@ func (h handOver) run(t *testing.T, a, b *party, name string) {
 	for range h.tokens {
 		g := <-got
 		noError(t, g.err)
-		if g.g.Fence <= above {
-			t.Errorf("SAFETY: %s got fence %d after %d", g.waiter, g.g.Fence, above)
-		}
+		safety.Rises(t, g.g.Fence, above, g.waiter)
 		have[g.waiter] = g
 	}
 	st, err := a.store.Inspect(t.Context(), name)
@@ -261,9 +260,7 @@ func handOverUnderATransaction(t *testing.T, d database) {
 	noError(t, tx.Commit())
 	next := <-got
 	noError(t, next.err)
-	if next.g.Fence <= g.Fence {
-		t.Errorf("SAFETY: fence %d after %d", next.g.Fence, g.Fence)
-	}
+	safety.Rises(t, next.g.Fence, g.Fence)
 }
 
 type granted struct {

@@ -226,7 +226,7 @@ func (tw *twin) sameAnswer(what string, got, want answer) {
 		tw.t.Errorf("granted for %v, package decide: %v", got.TTL, want.TTL)
 	}
 	if what != "extend" && !tw.sameFence(got.Fence, want.Fence) {
-		tw.t.Errorf("fence %d, package decide: %d", got.Fence, want.Fence)
+		tw.t.Errorf("granted %+v, package decide: %+v; their fences differ", got, want)
 	}
 }
 

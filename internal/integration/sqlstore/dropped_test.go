@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // TestTablesDropped: somebody removes one of the tables, or all but the one with the version. The
@@ -21,9 +22,7 @@ func TestTablesDropped(t *testing.T) {
 				t.Helper()
 				g, err := p.store.Acquire(t.Context(), driver.Request{Name: "name", Token: driver.TokenOf(what), TTL: time.Minute})
 				noError(t, err)
-				if g.Fence <= last {
-					t.Errorf("SAFETY: %s: fence %d after %d", what, g.Fence, last)
-				}
+				safety.Rises(t, g.Fence, last, what)
 				last = g.Fence
 				out, err := p.store.Release(t.Context(), "name", what, 0)
 				if out != driver.OutcomeReleased || err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sqlsession"
 	"github.com/padlock-go/padlock/stores/sqlstore"
@@ -94,7 +95,7 @@ func TestFileReplaced(t *testing.T) {
 			later := open(t, m.open())
 			defer later.Close()
 			if err := take(t, later, "name", "second"); !errors.Is(err, driver.ErrHeld) {
-				t.Errorf("SAFETY: two programs have the name: %v", err)
+				safety.TwoHold(t, "two programs have the name: %v", err)
 			}
 			if _, err := s.Extend(t.Context(), "held", "old", time.Minute); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("a lock of the old file: %v", err)
@@ -174,7 +175,7 @@ func replacedUnderWaiter(t *testing.T, pool int) {
 	noError(t, err)
 	defer later.Close()
 	if err := take(t, later, "name", "second"); !errors.Is(err, driver.ErrHeld) {
-		t.Errorf("SAFETY: two programs have the name: %v", err)
+		safety.TwoHold(t, "two programs have the name: %v", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -134,9 +135,7 @@ func pruneSome(t *testing.T, p *party) {
 		}
 	}
 	for _, name := range []string{"free", "dead holder", "ahead of the clock"} {
-		if g := p.take(t, name, driver.Request{}); g.Fence <= old[name] {
-			t.Errorf("SAFETY: %s: fence %d after %d", name, g.Fence, old[name])
-		}
+		safety.Rises(t, p.take(t, name, driver.Request{}).Fence, old[name], name)
 		p.giveBack(t, name, 0)
 	}
 }
@@ -209,10 +208,10 @@ func useOften(t *testing.T, p *party, name string, rounds int) {
 			return
 		}
 		if _, twice := inside.LoadOrStore(key, true); twice {
-			t.Errorf("SAFETY: %s has two holders", name)
+			safety.TwoHold(t, "%s has two holders", name)
 		}
-		if last, ok := highest.Swap(key, lock.Fence()); ok && lock.Fence() <= last.(uint64) {
-			t.Errorf("SAFETY: %s: fence %d after %d", name, lock.Fence(), last)
+		if last, ok := highest.Swap(key, lock.Fence()); ok {
+			safety.Rises(t, lock.Fence(), last.(uint64), name)
 		}
 		inside.Delete(key)
 		if err := lock.Release(); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
@@ -260,7 +261,7 @@ func noWait(t *testing.T, a, b *party) {
 			t.Errorf("%s while a transaction has checked the lock: %v", what, err)
 		}
 		if l, err := b.locker.TryAcquire(ctx, "no wait"); err == nil {
-			t.Errorf("SAFETY: after %s the name was granted before the end of the transaction (fence %d)", what, l.Fence())
+			safety.TooEarly(t, "after %s the name was granted before the end of the transaction (fence %d)", what, l.Fence())
 		}
 		noError(t, tx.Commit())
 		lock.Release()
@@ -333,7 +334,7 @@ func savepoint(t *testing.T, a, b *party, e sqlstore.Engine) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if l, err := b.locker.TryAcquire(ctx, name); err == nil {
-			t.Errorf("SAFETY: %s was granted (fence %d) before the transaction ended", name, l.Fence())
+			safety.TooEarly(t, "%s was granted (fence %d) before the transaction ended", name, l.Fence())
 		}
 	}
 	noError(t, tx.Commit())

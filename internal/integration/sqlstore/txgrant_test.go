@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -59,13 +60,13 @@ func TestNoGrantUnderCheckTx(t *testing.T) {
 				}
 				noError(t, err)
 				if err := exclusive(name)[what](); err == nil {
-					t.Errorf("SAFETY: %s succeeded while a transaction has the name", name)
+					safety.TwoHold(t, "%s succeeded while a transaction has the name", name)
 				} else if !ends {
 					wantError(t, name, err, driver.ErrHeld)
 				}
 				for _, shared := range []bool{true, false} {
 					if _, err := b.store.Acquire(t.Context(), request(name, "another", shared)); err == nil {
-						t.Errorf("SAFETY: after %s, another one got the name while a transaction has it", name)
+						safety.TwoHold(t, "after %s, another one got the name while a transaction has it", name)
 					}
 				}
 				noError(t, a.store.ConfirmTx(t.Context(), tx))

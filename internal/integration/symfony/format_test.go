@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
 )
@@ -124,9 +125,10 @@ func newerFormat(t *testing.T, d database) {
 func refused(t *testing.T, s driver.Store, name string) *driver.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), driver.Request{Name: name, Token: driver.TokenOf(newToken()), TTL: time.Minute})
+	safety.Refused(t, err, name)
 	var held *driver.HeldError
 	if !errors.As(err, &held) {
-		t.Fatalf("Acquire of %q, which is held: %v", name, err)
+		t.Fatalf("Acquire of %q, want a HeldError: %v", name, err)
 	}
 	return held
 }

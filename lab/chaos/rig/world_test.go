@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -113,9 +114,7 @@ func TestSQLiteBackup(t *testing.T) {
 				t.Fatal(err)
 			}
 			next := take(open(), "next")
-			if next.Fence <= first.Fence {
-				t.Errorf("SAFETY: fence %d after %d", next.Fence, first.Fence)
-			}
+			safety.Rises(t, next.Fence, first.Fence)
 			st, err := old.(driver.Admin).Inspect(t.Context(), "since")
 			if kind == fileReplaced && errors.Is(err, driver.ErrUnavailable) {
 				st, err = old.(driver.Admin).Inspect(t.Context(), "since")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // CheckCosts counts what a lock costs in requests, and compares that with the table of a page. The
@@ -50,7 +51,8 @@ func CheckCosts(t *testing.T, page string, kinds []string, counts func() map[str
 	}
 	counts()
 	if _, err := locker.TryAcquire(t.Context(), "job"); err == nil {
-		t.Fatal("the lock has two holders")
+		safety.TwoHold(t, "the lock has a holder already")
+		t.FailNow()
 	}
 	table.check("a try at a lock that is held", counts(), 0)
 	<-time.After(time.Hour)
@@ -60,7 +62,8 @@ func CheckCosts(t *testing.T, page string, kinds []string, counts func() map[str
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	if _, err := locker.Acquire(ctx, "job"); err == nil {
-		t.Fatal("the lock has two holders")
+		safety.TwoHold(t, "the lock has a holder already")
+		t.FailNow()
 	}
 	waiter := counts()
 	for _, kind := range kinds {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // closes means that the Locker of process a is closed, as at the end of a program.
@@ -74,7 +75,8 @@ func (s *snapshot) run() {
 		s.noError("read", own.QueryRow("SELECT count(*) FROM padlock_meta").Scan(&n))
 	case refused:
 		if err := s.b.Store.LockTx(s.t.Context(), own, s.lock.name); !errors.Is(err, driver.ErrHeld) {
-			s.t.Fatalf("SAFETY: LockTx while a transaction has the name: %v", err)
+			safety.TwoHold(s.t, "LockTx while a transaction has the name: %v", err)
+			s.t.FailNow()
 		}
 	case another:
 		s.noError("LockTx of another name", s.b.Store.LockTx(s.t.Context(), own, s.lock.name+" too"))
@@ -128,7 +130,7 @@ func (s *snapshot) mayLock(tx *sql.Tx) bool {
 		err = tx.Commit()
 	}
 	if err == nil && seen == 0 {
-		s.t.Error("SAFETY: LockTx has succeeded, and the transaction does not see what the one before it has committed")
+		safety.TooEarly(s.t, "LockTx has succeeded, and the transaction does not see what the one before it has committed")
 	}
 	if err != nil && s.second != sql.LevelSerializable { // which may refuse a transaction for the sake of the data
 		s.t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -209,7 +210,7 @@ func (m *meeting) try(w way) {
 	case m.tx == nil:
 		m.noError(string(w)+" of a free name", err)
 	case err == nil:
-		m.t.Errorf("%s succeeded while a transaction has the name", w)
+		safety.TwoHold(m.t, "%s succeeded while a transaction has the name", w)
 	case m.h.OneWriter: // the call has waited for the transaction, and given up
 	case w == checkTx && !over, w != checkTx && !errors.Is(err, driver.ErrHeld):
 		m.t.Errorf("%s while a transaction has the name: %v", w, err)
