@@ -118,9 +118,9 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/metrics", code: []string{".", "stampede", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "stampede", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/jsoncodec", "internal/ordered"}, tests: sessionTests},
+		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "session/internal/standing", "internal/jsoncodec", "internal/ordered"}, tests: sessionTests},
 		arrowRow{dir: "session/sessionstore", code: []string{"internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
-		arrowRow{dir: "session/phpcodec"},
+		arrowRow{dir: "session/internal/standing"}, arrowRow{dir: "session/phpcodec"},
 		arrowRow{dir: "internal/jsoncodec"}, arrowRow{dir: "internal/ordered"}, // for sessions: the default codec, and a map that keeps the order of its keys
 		arrowRow{dir: "session/phpsession", code: []string{".", "session", "session/sessionstore", "session/phpcodec"}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
