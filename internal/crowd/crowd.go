@@ -48,7 +48,9 @@ func LogoutHolds(t testing.TB, c *load.Client, path string, inside <-chan bool, 
 	t.Helper()
 	const writers = 5
 	done := make(chan load.Report)
-	go func() { done <- c.Run(t.Context(), load.Plan{Requests: writers, Path: func(int) string { return path }}) }()
+	go func() {
+		done <- c.Run(t.Context(), load.Plan{Requests: writers, Path: func(int) string { return path }})
+	}()
 	for range writers {
 		<-inside
 	}
