@@ -188,6 +188,8 @@ func TestUserSessionWithLock(t *testing.T) {
 	m.With(session.Exclusive)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		noError(t, s.Put("k", 1))
 		noError(t, s.Commit(bg))
+		noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("updated", 1) }))
 	})).ServeHTTP(httptest.NewRecorder(), r)
 	has(b, "k", 1)
+	has(b, "updated", 1)
 }
