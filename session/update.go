@@ -3,11 +3,11 @@ package session
 import (
 	"context"
 	"errors"
-	"github.com/padlock-go/padlock/session/internal/standing"
-	"github.com/padlock-go/padlock/session/sessionstore"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/ordered"
+	"github.com/padlock-go/padlock/session/internal/standing"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Update loads the session again, runs fn, and saves the writes of fn at once. It works in a
