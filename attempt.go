@@ -24,6 +24,7 @@ type attempt struct {
 	unsure  bool     // the outcome of a request with the token is not known
 	counted bool     // Locker.attempts counts this attempt
 	by      HandOver // how the lock came from the previous holder
+	late    int      // how many claims of a reservation came too late
 
 	// For the wait:
 	line      *line         // the line of the name

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -83,6 +84,16 @@ func (a *attempt) heldBy() error {
 	if ln.holder.cause == nil {
 		hold := ln.holder.report()
 		err.Holds, err.Until = []Hold{hold}, hold.Until
+	}
+	return err
+}
+
+// heldAfterClaims is heldBy, and says if the store is too far away to get the lock in turn. One
+// late claim may be an accident.
+func (a *attempt) heldAfterClaims() error {
+	err := a.heldBy()
+	if a.late > 1 {
+		err = fmt.Errorf("%w; the lock was handed over to this caller %d times, and each claim came too late: the round trip to the store is too long", err, a.late)
 	}
 	return err
 }
@@ -175,7 +186,7 @@ func (a *attempt) waitAsHead() error {
 		case err == nil:
 			return err
 		case ctx.Err() != nil:
-			return a.waitEnded(a.heldBy(), context.Cause(ctx), cmp.Or(trouble, poll.full))
+			return a.waitEnded(a.heldAfterClaims(), context.Cause(ctx), cmp.Or(trouble, poll.full))
 		case held && a.outlived(err):
 			return a.held
 		case held:
@@ -278,5 +289,9 @@ func (a *attempt) takeHandOver(g driver.Grant) error {
 	default:
 		a.by = HandOverByQueue
 	}
-	return a.tryStore(a.l.clock.Now())
+	err := a.tryStore(a.l.clock.Now())
+	if g.TTL != 0 && errors.Is(err, ErrHeld) {
+		a.late++
+	}
+	return err
 }

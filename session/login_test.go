@@ -1,9 +1,11 @@
 package session_test
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock/session"
@@ -45,23 +47,37 @@ func TestLoginAfterALostAnswer(t *testing.T) {
 // sends no cookie. The old id would take the place of the new one in the browser, and end with the
 // grace period.
 func TestRememberAfterAMove(t *testing.T) {
-	onStores(t, func(t *testing.T, b *browser) {
-		b.ok(func(s *session.Session) { noError(t, s.Put("cart", 1)) })
-		w := b.twin().answer(func(_ http.ResponseWriter, r *http.Request) {
-			s := session.From(r.Context())
-			get1[int](t, s, "cart")
-			b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
-			noError(t, s.Remember(time.Hour))
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBrowser(t, newManager(t, open()))
+				for way, remember := range map[string]func(*session.Session) error{
+					"directly": func(s *session.Session) error { return s.Remember(time.Hour) },
+					"in Update": func(s *session.Session) error {
+						return s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Remember(time.Hour) })
+					},
+				} {
+					b.ok(func(s *session.Session) { noError(t, s.Put("cart", 1)) })
+					w := b.twin().answer(func(_ http.ResponseWriter, r *http.Request) {
+						s := session.From(r.Context())
+						get1[int](t, s, "cart")
+						<-time.After(time.Second) // the request began before the session got its new id
+						b.ok(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+						noError(t, remember(s))
+					})
+					if set := w.Result().Cookies(); len(set) > 0 || w.Code != http.StatusOK {
+						t.Errorf("%s: %d with %v", way, w.Code, set)
+					}
+					b.ok(func(s *session.Session) {
+						if end, err := s.Deadline(); err != nil || time.Until(end) > time.Hour || time.Until(end) < time.Minute {
+							t.Errorf("%s: the session ends at %v, %v", way, end, err)
+						}
+						noError(t, s.Destroy(bg))
+					})
+				}
+			})
 		})
-		if set := w.Result().Cookies(); len(set) > 0 || w.Code != http.StatusOK {
-			t.Errorf("%d with %v", w.Code, set)
-		}
-		b.ok(func(s *session.Session) {
-			if end, err := s.Deadline(); err != nil || time.Until(end) > time.Hour || time.Until(end) < time.Minute {
-				t.Errorf("the session ends at %v, %v", end, err)
-			}
-		})
-	})
+	}
 }
 
 // TestDoubleClick: two logins at once from one cookie jar both answer 200. All writes are in the

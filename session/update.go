@@ -170,7 +170,8 @@ func (s *state) takeOver(tx *state) {
 		s.version, s.base = tx.version, tx.version
 	}
 	if tx.wrote[endKey] || tx.wrote[rememberKey] {
-		s.life, s.newCookie = tx.life, s.newCookie || tx.newCookie
+		// If tx has followed the session to a new id, this answer sends no cookie: see setCookie.
+		s.life, s.newCookie = tx.life, s.newCookie || tx.newCookie && tx.standing != followed
 	}
 	for key := range tx.wrote {
 		if v, ok := tx.values.Get(key); ok {

@@ -3,6 +3,7 @@ package facetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type plan struct {
 	wait     time.Duration // the time of Wait, or the time until the context ends; 0 if there is no limit
 	byCtx    bool
 	once     bool
+	edge     bool // the caller works until just before its lease ends
 }
 
 // draw returns a random plan.
@@ -64,7 +66,9 @@ func (x *pairModel) draw(p *process) (d plan) {
 		d.features, d.maxHold = d.features|useMaxHold, time.Millisecond+x.ms(300)
 		d.opts = append(d.opts, padlock.HoldAtMost(d.maxHold))
 	}
-	if x.n(2) == 0 {
+	if d.edge = x.n(24) == 0 && d.features&(useAll|useElection) == 0; d.edge {
+		d.opts = append(d.opts, padlock.TTL(8*time.Second), padlock.NoRenewal())
+	} else if x.n(2) == 0 {
 		d.opts = append(d.opts, padlock.TTL([]time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second}[x.n(3)]))
 	}
 	d.limit(x)
@@ -230,7 +234,11 @@ func (x *pairModel) work(u *use, d plan, locks []*padlock.Lock) (entries []*entr
 		}
 	}
 	for _, e := range entries {
-		x.deed(e, d)
+		if d.edge {
+			x.workToTheEnd(e)
+		} else {
+			x.deed(e, d)
+		}
 	}
 	for _, e := range entries {
 		if e.exported {
@@ -242,6 +250,15 @@ func (x *pairModel) work(u *use, d plan, locks []*padlock.Lock) (entries []*entr
 		}
 	}
 	return entries
+}
+
+// workToTheEnd works until just before the deadline of the lock. The store's lease must end later,
+// by the time for the release. It is so long that its margin for clocks is longer than that time.
+func (x *pairModel) workToTheEnd(e *entry) {
+	for _, early := range []time.Duration{50 * time.Millisecond, 1} {
+		sleep(e.Context(), e.Remaining()-early)
+		x.checkBacked(e.Lock, e.u, fmt.Sprintf("%v before its deadline", early))
+	}
 }
 
 // deed is what a holder does with one lock.

@@ -3,6 +3,9 @@ package facetest
 import (
 	"cmp"
 	"context"
+	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,4 +132,42 @@ func TestReservationThatLapsed(t *testing.T) {
 		}
 		release(t, h)
 	})
+}
+
+// A wait that ends without the lock says that claims came too late: the store is too far away for
+// its reservations. Two near processes take the lock in turn.
+func TestLateClaimsAreNamed(t *testing.T) {
+	for trip, named := range map[time.Duration]bool{
+		300 * time.Millisecond: false, 600 * time.Millisecond: true, 900 * time.Millisecond: true,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := reserving{connect(memstore.New()), trip / 2, 0}
+			r.request("acquire", func(context.Context, int) error { <-time.After(trip / 2); return nil })
+			far := newLocker(t, r)
+			var work sync.WaitGroup
+			defer work.Wait()
+			for range 2 {
+				near := newLocker(t, connect(r.Store))
+				work.Go(func() {
+					for began := time.Now(); time.Since(began) < 30*time.Second; {
+						h := acquire(t, near, "job", padlock.Wait(time.Minute))
+						<-time.After(10 * time.Millisecond)
+						release(t, h)
+					}
+				})
+			}
+			<-time.After(time.Millisecond)
+			h, err := far.Acquire(t.Context(), "job", padlock.Wait(20*time.Second))
+			if !named {
+				if err != nil {
+					t.Fatalf("%v: %v", trip, err)
+				}
+				release(t, h)
+				return
+			}
+			if !errors.Is(err, padlock.ErrHeld) || !strings.Contains(err.Error(), "too late") {
+				t.Errorf("%v: %v, want ErrHeld that says that the claims came too late", trip, err)
+			}
+		})
+	}
 }

@@ -17,6 +17,12 @@ func NewSlowProgram(path string, text []byte) (*SlowProgram, error) {
 	if err := WriteProgram(path, text); err != nil {
 		return nil, err
 	}
+	return SlowDown(path)
+}
+
+// SlowDown makes a program slow that is there. It fails with EAGAIN while another process has the
+// file open.
+func SlowDown(path string) (*SlowProgram, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

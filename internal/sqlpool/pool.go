@@ -10,9 +10,13 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,36 +24,53 @@ import (
 // the connection, so that the next statement gets a new one.
 type Pool struct {
 	*sql.DB
+	SQLite bool // see Here
 
+	file    atomic.Pointer[openFile]
 	mu      sync.Mutex
 	emptied time.Time // when Leave ended all idle connections
 }
 
 // ExecContext is sql.DB.ExecContext.
 func (p *Pool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := p.Here(ctx); err != nil {
+		return nil, err
+	}
 	res, err := p.DB.ExecContext(ctx, query, args...)
 	return res, p.See(err)
 }
 
 // QueryContext is sql.DB.QueryContext.
 func (p *Pool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := p.Here(ctx); err != nil {
+		return nil, err
+	}
 	rows, err := p.DB.QueryContext(ctx, query, args...)
 	return rows, p.See(err)
 }
 
 // QueryRowContext is sql.DB.QueryRowContext.
 func (p *Pool) QueryRowContext(ctx context.Context, query string, args ...any) Row {
-	return Row{p.DB.QueryRowContext(ctx, query, args...), p}
+	if err := p.Here(ctx); err != nil {
+		return Row{err: err}
+	}
+	return Row{row: p.DB.QueryRowContext(ctx, query, args...), p: p}
 }
 
 // A Row is the result of QueryRowContext.
 type Row struct {
 	row *sql.Row
 	p   *Pool
+	err error // of Here
 }
 
 // Scan is sql.Row.Scan.
-func (r Row) Scan(dest ...any) error { return r.p.See(r.row.Scan(dest...)) }
+func (r Row) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.p.See(r.row.Scan(dest...))
+}
 
 // See returns err. If err is a refusal with WrongRole, See calls Leave first.
 func (p *Pool) See(err error) error {
@@ -82,6 +103,11 @@ func (p *Pool) Leave() {
 	case time.Since(p.emptied) > emptyEvery:
 		n, p.emptied = st.Idle, time.Now()
 	}
+	p.end(n)
+}
+
+// end ends n connections that are idle.
+func (p *Pool) end(n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	for range n {
@@ -111,5 +137,71 @@ func endPgx(ctx context.Context, inner any) {
 
 // Explain adds to a refusal with WrongRole what it means.
 func Explain(err error) error {
+	if errors.As(err, new(movedError)) {
+		return err
+	}
 	return fmt.Errorf("the server does not write now, as a standby, a replica or a read-only database; the next call connects anew: %w", err)
+}
+
+// An openFile is the file that the connections of a pool of SQLite have open.
+type openFile struct {
+	path string // "" for a database in memory
+	is   os.FileInfo
+}
+
+// A movedError says that there is another file at the path, or none. SQLite itself reports that only
+// if the file has no write-ahead log.
+type movedError string
+
+func (e movedError) Error() string {
+	return "the file " + string(e) + " was replaced or removed while it was open; the next call uses the file that is there then"
+}
+
+// Code returns SQLITE_READONLY_DBMOVED.
+func (e movedError) Code() int { return 1032 }
+
+// Here returns an error if the file of an SQLite database was replaced or removed. The connections
+// would go on with the old file, while programs that start later use the new one. Here ends the idle
+// connections. When no connection is left, the next one opens the new file.
+func (p *Pool) Here(ctx context.Context) error {
+	if !p.SQLite {
+		return nil
+	}
+	f := p.file.Load()
+	if f == nil {
+		if f = p.find(ctx); f == nil {
+			return nil // the statement that follows returns the error
+		}
+	}
+	if f.path == "" {
+		return nil
+	}
+	is, err := os.Stat(f.path)
+	gone := errors.Is(err, fs.ErrNotExist)
+	if err == nil && os.SameFile(f.is, is) || err != nil && !gone { // a program that has dropped its rights may not look
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end(p.Stats().Idle)
+	if !gone && p.Stats().OpenConnections == 0 {
+		p.file.CompareAndSwap(f, &openFile{f.path, is})
+	}
+	return movedError(f.path)
+}
+
+// find asks SQLite for the path of the file.
+func (p *Pool) find(ctx context.Context) *openFile {
+	f := &openFile{}
+	if p.DB.QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&f.path) != nil {
+		return nil
+	}
+	if f.path != "" {
+		var err error
+		if f.is, err = os.Stat(f.path); err != nil {
+			return nil
+		}
+	}
+	p.file.CompareAndSwap(nil, f)
+	return p.file.Load()
 }

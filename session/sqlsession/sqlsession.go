@@ -76,7 +76,7 @@ func Table(name string) Option { return func(r *rows) { r.table = name } }
 
 // New returns a store in db. It makes no query. It returns an error if the table's name is invalid.
 func New(db *sql.DB, d Dialect, opts ...Option) (*Store, error) {
-	r := &rows{db: &sqlpool.Pool{DB: db}, d: languages[d], table: DefaultTable}
+	r := &rows{db: &sqlpool.Pool{DB: db, SQLite: d == SQLite}, d: languages[d], table: DefaultTable}
 	for _, o := range opts {
 		if o != nil {
 			o(r)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
@@ -167,15 +168,24 @@ func (t *try) recordGrant(secured []answer) driver.Grant {
 
 // isOutOfTurn reports whether other callers wait for the name, and this one has overtaken them. All
 // waiters stand in the queue of one member, and the others know nothing of it. So if that member
-// refuses the hold, and has waiters, the caller gives up what the others have granted. A waiter
-// whose turn has come is not refused there.
+// refuses the hold, and has waiters, the caller gives up what the others have granted. It does the
+// same if that member has a new hold, because its last waiter may just have got it. A waiter whose
+// turn has come is not refused there.
 func (t *try) isOutOfTurn() bool {
 	if t.swap || t.s.rule == All { // under All, every caller asks the first member first
 		return false
 	}
+	if count(t.answers, yes)+count(t.answers, held) < t.s.need {
+		return false // the others are silent, so the name may be free
+	}
 	var e *driver.HeldError
 	i := slices.IndexFunc(t.s.members, t.s.hasQueue)
-	return i >= 0 && t.answers[i].verdict == held && errors.As(t.answers[i].err, &e) && e.Waiters != 0
+	return i >= 0 && t.answers[i].verdict == held && errors.As(t.answers[i].err, &e) && (e.Waiters != 0 || slices.ContainsFunc(e.Holds, isNew))
+}
+
+// isNew reports whether the vote for a hold may not be decided yet.
+func isNew(h driver.Hold) bool {
+	return !h.Since.IsZero() && time.Since(h.Since).Abs() < driver.MaxReservation
 }
 
 // lose releases the hold at the members that granted it, and returns the error of the try.

@@ -21,11 +21,12 @@ func waitersAt(t *testing.T, c cluster, member int) {
 	synctest.Wait()
 }
 
-// A caller that has just released the name tries again at once. Two others wait in the queue of
+// A caller that has just released the name tries again at once. Others wait in the queue of
 // member 1, and the name is free for a moment at members 2 and 3: the first waiter is slow. The
-// waiter gets the name.
+// waiter gets the name. A waiter that stands alone gets it, too: when the queue has given it the
+// name, nobody waits there any more.
 func TestNewcomerDoesNotOvertake(t *testing.T) {
-	for _, opts := range [][]quorum.Option{nil, {quorum.NoFences()}} {
+	for waiters, opts := range map[int][]quorum.Option{1: nil, 2: nil, 3: {quorum.NoFences()}} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(3)
 			open := func() *client {
@@ -35,8 +36,8 @@ func TestNewcomerDoesNotOvertake(t *testing.T) {
 			}
 			a, r := open(), request("n")
 			take(t, a, r)
-			got := make(chan time.Time, 2)
-			for range 2 {
+			got := make(chan time.Time, waiters)
+			for range waiters {
 				w, wr := open(), request("n")
 				w.these(slow(3*time.Millisecond), 2, 3)
 				go func() {
@@ -50,7 +51,7 @@ func TestNewcomerDoesNotOvertake(t *testing.T) {
 			began := time.Now()
 			wantOutcome(t, a, r, driver.OutcomeReleased)
 			refused(t, a, request("n"), driver.ErrHeld, driver.ErrUncertain, driver.ErrUnavailable)
-			for range 2 {
+			for range waiters {
 				if d := (<-got).Sub(began); d > 100*time.Millisecond {
 					t.Errorf("a waiter got the name after %v", d)
 				}
@@ -97,6 +98,17 @@ func TestNewcomerAsksTheQueue(t *testing.T) {
 	}
 }
 
+// hearsAll lets each member answer the client once. Afterwards a call waits for the answer of the one
+// with the queue.
+func hearsAll(t *testing.T, a *client) {
+	t.Helper()
+	r := request("another name")
+	take(t, a, r)
+	synctest.Wait()
+	wantOutcome(t, a, r, driver.OutcomeReleased)
+	synctest.Wait()
+}
+
 // A hold that reached no quorum is left at the member with the queue, and others wait there. A
 // waiter that has noticed this takes the name at the other members.
 func TestRestBeforeAQueue(t *testing.T) {
@@ -106,6 +118,7 @@ func TestRestBeforeAQueue(t *testing.T) {
 		take(t, c[0].now(), rest)
 		waitersAt(t, c, 1)
 		b := open()
+		hearsAll(t, b)
 		refused(t, b, request("n"), driver.ErrHeld)
 		wantNoHandOver(t, b, request("n"), 800*time.Millisecond, 1400*time.Millisecond)
 		take(t, b, request("n"))

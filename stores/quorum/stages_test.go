@@ -78,6 +78,7 @@ func TestUndecidedTry(t *testing.T) {
 			wantHolders(t, c, "n", 2, 3)
 		}},
 		{"undecided, enough granted, but others wait: held", func(t *testing.T, c cluster, a *client) {
+			hearsAll(t, a)
 			take(t, c[0].now(), request("n"))
 			waitersAt(t, c, 1)
 			refused(t, a, request("n"), driver.ErrHeld, driver.ErrUncertain, driver.ErrUnavailable)

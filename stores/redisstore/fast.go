@@ -24,11 +24,13 @@ func (s *Store) fast(r *driver.Request) bool {
 func (s *Store) fastAcquire(ctx context.Context, c *connected, r *driver.Request) (g driver.Grant, err error, done bool) {
 	l := s.keys.lock(r.Name)
 	keys := [...]string{l.keys[0], l.keys[1], l.keys[3]} // the name, the note and the queue
+	sent := time.Now()
 	m, err := s.scripts.fastAcquire.do(ctx, c, keys[:],
 		[]string{counted(r.Token.Text()), millis(r.TTL), millis(r.TTL + s.keep), holderText(&r.Holder)}).ToMessage()
 	if err != nil {
 		return s.fastFailed(ctx, err)
 	}
+	s.trips.note(time.Since(sent))
 	if m.IsArray() {
 		err := s.fastHeld(&m)
 		return driver.Grant{}, err, err != nil

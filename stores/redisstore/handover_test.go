@@ -11,20 +11,27 @@ import (
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
-// TestLateHandOver sends a waiter the message of a hand-over that is over: the reservation has
-// lapsed, another caller has the name, and the waiter has joined the queue again.
+// TestLateHandOver sends a waiter the message of a hand-over that has the fence of its last look. A
+// writer ignores the message: its reservation has lapsed, another caller has the name, and the waiter
+// has joined the queue again. A reader believes the message, because readers that hold together have
+// one fence.
 func TestLateHandOver(t *testing.T) {
 	t.Parallel()
 	srv := server.Redis(t, server.RedisOptions{})
-	s := opened(t, srv.Addr())
-	r := request("job")
-	holder := take(t, s, r)
-	w := waits(t, opened(t, srv.Addr()), r.Name)
-	record := strings.Fields(ask(t, srv, "HGET", keyOf(t, srv, "h:", r.Name), "w"+w.r.Token.Text()))
-	ask(t, srv, "PUBLISH", "padlock:"+record[2], "h "+record[3]+" "+strconv.FormatUint(holder.Fence, 10))
-	free(t, s, r)
-	if a := <-w.done; a.err != nil || a.g.Fence <= holder.Fence {
-		t.Fatalf("the waiter gets %+v, %v; want a hand-over after the fence %d", a.g, a.err, holder.Fence)
+	for _, shared := range []bool{false, true} {
+		s := opened(t, srv.Addr())
+		r := request("job")
+		holder := take(t, s, r)
+		waiter := r
+		waiter.Token, waiter.Shared = request(r.Name).Token, shared
+		w := waitsFor(t, opened(t, srv.Addr()), waiter)
+		record := strings.Fields(ask(t, srv, "HGET", keyOf(t, srv, "h:", r.Name), "w"+w.r.Token.Text()))
+		ask(t, srv, "PUBLISH", "padlock:"+record[2], "h "+record[3]+" "+strconv.FormatUint(holder.Fence, 10))
+		free(t, s, r)
+		if a := <-w.done; a.err != nil || (a.g.Fence == holder.Fence) != shared {
+			t.Errorf("shared %v: the waiter gets %+v, %v; the fence of the last look was %d", shared, a.g, a.err, holder.Fence)
+		}
+		free(t, w.s, w.r)
 	}
 }
 
@@ -50,25 +57,41 @@ func TestRefusedClaimLeavesTheQueue(t *testing.T) {
 }
 
 // TestSlowConnections: a waiter whose round trips are longer than a reservation has time to claim
-// the name before the next waiter gets it.
+// the name before the next waiter gets it. A short script hands the name over when a writer releases
+// it, and a full script when a reader does. A waiter that has just come has measured its first try
+// only.
 func TestSlowConnections(t *testing.T) {
 	t.Parallel()
-	for _, trip := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, 900 * time.Millisecond} {
-		t.Run(trip.String(), func(t *testing.T) {
+	for what, row := range map[string]struct {
+		trip          time.Duration
+		reader, first bool
+	}{
+		"300ms": {trip: 300 * time.Millisecond}, "600ms": {trip: 600 * time.Millisecond},
+		"900ms":               {trip: 900 * time.Millisecond},
+		"the full script":     {trip: 900 * time.Millisecond, reader: true},
+		"the first hand-over": {trip: 900 * time.Millisecond, first: true},
+	} {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			srv := server.Redis(t, server.RedisOptions{})
 			proxy := server.NewProxy(t, srv.Addr())
-			proxy.Disturb(server.Trouble{Delay: trip / 2}, server.Trouble{Delay: trip / 2})
+			proxy.Disturb(server.Trouble{Delay: row.trip / 2}, server.Trouble{Delay: row.trip / 2})
 			s := opened(t, srv.Addr())
 			r := request("job")
+			r.Shared = row.reader
 			take(t, s, r)
-			slow := waits(t, opened(t, proxy.Addr()), r.Name)
+			far := opened(t, proxy.Addr())
+			if row.first {
+				_, err := far.Acquire(t.Context(), request(r.Name))
+				wantIs(t, err, driver.ErrHeld, "the first try")
+			}
+			slow := waitsFrom(t, far, s, request(r.Name))
 			waits(t, opened(t, srv.Addr()), r.Name)
 			h, field := keyOf(t, srv, "h:", r.Name), "w"+slow.r.Token.Text()
 			raw := rawClient(t, single(srv.Addr()))
 			eventually(t, "the waiter asks for enough time", func() bool {
 				id := strings.Fields(askBy(t, raw, "HGET", h, field))[3]
-				return len(id) > int(2*trip/driver.MaxReservation) && (id[0] == '0' || trip < driver.MaxReservation)
+				return row.first || len(id) > int(2*row.trip/driver.MaxReservation) && (id[0] == '0' || row.trip < driver.MaxReservation)
 			})
 			free(t, s, r)
 			a := <-slow.done

@@ -38,7 +38,12 @@ type answer struct {
 func (s *Store) runScript(ctx context.Context, c *connected, sc *script, name string, args ...string) (answer, error) {
 	l := s.keys.lock(name)
 	all := append(make([]string, 0, 9), c.setting)
-	return s.readAnswer(ctx, sc.do(ctx, c, l.keys[:], append(all, args...)))
+	sent := time.Now()
+	a, err := s.readAnswer(ctx, sc.do(ctx, c, l.keys[:], append(all, args...)))
+	if err == nil {
+		s.trips.note(time.Since(sent))
+	}
+	return a, err
 }
 
 // readAnswer reads the reply of a full script.

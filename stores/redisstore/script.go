@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1" // the server identifies a script by the hash of its text
 	"embed"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -103,6 +105,17 @@ func (sc *script) doAll(ctx context.Context, c rueidis.CoreClient, calls []scrip
 		}
 	}
 	return all
+}
+
+// roundTrips has the times that the last two requests of a store took. The shorter one counts, so a
+// single hiccup does not make a reservation longer.
+type roundTrips struct{ last, before atomic.Int64 }
+
+func (t *roundTrips) note(d time.Duration) { t.before.Store(t.last.Swap(int64(d))) }
+
+func (t *roundTrips) shorter() time.Duration {
+	last := t.last.Load()
+	return time.Duration(min(last, cmp.Or(t.before.Load(), last)))
 }
 
 // The texts of arguments.

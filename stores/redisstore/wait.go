@@ -86,13 +86,11 @@ func (a *wait) lookOnce() (g driver.Grant, next time.Duration, err error) {
 	}
 	a.sent = a.sent || a.reserve
 	r := a.r
-	sent := time.Now()
 	reply, err := a.s.runScript(a.ctx, c, a.s.scripts.wait, r.Name, r.Token.Text(), mode(r.Shared), fence(r.FenceAbove),
-		holderText(&r.Holder), on.channel, a.w.idText(a.s.trips.shorter()), digit(a.reserve), digit(a.asked))
+		holderText(&r.Holder), on.channel, a.w.idText(a.s.trips.shorter()), digit(a.reserve), digit(a.asked), digit(a.queued))
 	if err != nil {
 		return g, 0, err
 	}
-	a.s.trips.note(time.Since(sent))
 	a.down, a.retry = 0, 0
 	// Only a hand-over removes a waiter from the queue. So if the waiter has lost its place, the
 	// message about the hand-over did not arrive.
@@ -186,8 +184,11 @@ func (a *wait) sleepUntil(next time.Duration) (g driver.Grant, done bool, err er
 		case <-t.C:
 			return g, false, nil
 		case m := <-a.w.called:
-			if (m.kind == msgHandedOver || m.kind == msgGranted) && m.value <= a.last {
-				continue // it is over: it was made before the last look, which put the token into the queue
+			// A grant that was made before the last look is over, since that look put the token into
+			// the queue. A reader that joins other readers gets their fence, so it is no older.
+			late := m.value < a.last || m.value == a.last && !a.r.Shared
+			if late && (m.kind == msgHandedOver || m.kind == msgGranted) {
+				continue
 			}
 			switch m.kind {
 			case msgHandedOver:

@@ -47,8 +47,14 @@ func waits(t testing.TB, s *redisstore.Store, name string) *waiting {
 
 func waitsFor(t testing.TB, s *redisstore.Store, r driver.Request) *waiting {
 	t.Helper()
+	return waitsFrom(t, s, s, r)
+}
+
+// waitsFrom asks another store whether the waiter is in the queue.
+func waitsFrom(t testing.TB, s, looker *redisstore.Store, r driver.Request) *waiting {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &waiting{t, s, r, cancel, make(chan waited, 1)}
+	w := &waiting{t, looker, r, cancel, make(chan waited, 1)}
 	before := w.queued()
 	go func() {
 		g, err := s.Wait(ctx, r, true)
@@ -56,6 +62,7 @@ func waitsFor(t testing.TB, s *redisstore.Store, r driver.Request) *waiting {
 	}()
 	t.Cleanup(cancel)
 	eventually(t, "the waiter is in the queue", func() bool { return w.queued() > before })
+	w.s = s
 	return w
 }
 
@@ -445,5 +452,37 @@ func TestCancelledWaits(t *testing.T) {
 			st, err := s.Inspect(t.Context(), "job")
 			return err == nil && st.Waiters == 0 && len(st.Holds) == 0
 		})
+	}
+}
+
+// TestLostQueue: ten processes wait, and most have planned their next look for much later. The server
+// loses the queue, as FLUSHALL makes it do. The first waiter that notices tells the others, so they
+// join the queue again before they had planned to look.
+func TestLostQueue(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, raw := opened(t, srv.Addr()), rawClient(t, single(srv.Addr()))
+	take(t, s, request("job"))
+	var all []*waiting
+	for range 10 {
+		all = append(all, waits(t, opened(t, srv.Addr()), "job"))
+	}
+	// looks returns when the sixth waiter has looked, and when it looks again, in ms.
+	looks := func() (last, next int64) {
+		f := append(strings.Fields(askBy(t, raw, "HGET", companion(t, raw, "h", "job"), "w"+all[5].r.Token.Text())), "0", "0")
+		last, _ = strconv.ParseInt(f[0], 10, 64)
+		next, _ = strconv.ParseInt(f[1], 10, 64)
+		return last, next
+	}
+	var planned int64
+	eventually(t, "the sixth waiter looks seldom", func() bool {
+		last, next := looks()
+		planned = next
+		return next-last > 10_000
+	})
+	askBy(t, raw, "DEL", companion(t, raw, "q", "job"), companion(t, raw, "h", "job"))
+	eventually(t, "all wait again", func() bool { return all[0].queued() == len(all) })
+	if last, _ := looks(); last >= planned {
+		t.Errorf("the sixth waiter joined again at %d, its next look was planned for %d", last, planned)
 	}
 }

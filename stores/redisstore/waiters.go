@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -47,16 +46,6 @@ const longestReservation = 8 * driver.MaxReservation
 func (w *waiter) idText(trip time.Duration) string {
 	more := (min(2*trip, longestReservation) - 1) / driver.MaxReservation
 	return strings.Repeat("0", int(more)) + itoa(int64(w.id))
-}
-
-// roundTrips has the times that the last two looks of a store took. The shorter one counts, so a
-// single hiccup does not make a reservation longer.
-type roundTrips struct{ last, before atomic.Int64 }
-
-func (t *roundTrips) note(d time.Duration) { t.before.Store(t.last.Swap(int64(d))) }
-
-func (t *roundTrips) shorter() time.Duration {
-	return time.Duration(min(t.last.Load(), t.before.Load()))
 }
 
 func (sub *subscriber) add(r *driver.Request, lined bool) *waiter {
@@ -140,6 +129,13 @@ func (sub *subscriber) receive(m rueidis.PubSubMessage) {
 	}
 	switch kind[0] {
 	case msgHandedOver, msgLookBy, msgTry:
+	case msgLook: // for all waiters of the process; older padlocks ignore it
+		sub.mu.Lock()
+		defer sub.mu.Unlock()
+		for _, w := range sub.waiters {
+			w.call(message{kind: msgLook})
+		}
+		return
 	default:
 		return // no script sends it
 	}

@@ -17,7 +17,7 @@ func (s *Store) check(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return dbms.Failure(ctx, s.rows.db.Here(ctx), false) // before a transaction of the caller is used
 }
 
 func (s *Store) checkOnce(ctx context.Context) error {

@@ -88,7 +88,7 @@ func Open(ctx context.Context, db *sql.DB, e Engine, opts ...Option) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	s.rows = table{db: &sqlpool.Pool{DB: db}, dialect: d, tables: t, sql: newStatements(d, t)}
+	s.rows = table{db: &sqlpool.Pool{DB: db, SQLite: e == SQLite}, dialect: d, tables: t, sql: newStatements(d, t)}
 	s.rows.make = func(ctx context.Context) error { return s.prepare(ctx, true) }
 	switch {
 	case s.cfg.listener != nil:

@@ -20,6 +20,9 @@ type stmtCache struct {
 }
 
 func (t *table) statement(ctx context.Context, text string) (*sql.Stmt, error) {
+	if err := t.db.Here(ctx); err != nil { // prepared statements do not go through the Pool
+		return nil, err
+	}
 	if st := t.kept.get(text); st != nil {
 		return st, nil
 	}

@@ -51,6 +51,9 @@ func canWatch(e Engine, db *sql.DB) bool {
 
 // Listen implements Listener. It ignores the channel, and wakes the waiters of its store itself.
 func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(string)) error {
+	if err := f.s.rows.db.Here(ctx); err != nil {
+		return err
+	}
 	conn, err := f.s.rows.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -76,6 +79,9 @@ func (f fileWatch) Listen(ctx context.Context, _ string, ready func(), _ func(st
 		// Drivers start a goroutine for each context that can end. To avoid that, the statement
 		// gets a context that cannot end. The pragma itself never waits.
 		if err := look.QueryRowContext(context.WithoutCancel(ctx)).Scan(&version); err != nil {
+			return err
+		}
+		if err := f.s.rows.db.Here(ctx); err != nil {
 			return err
 		}
 		ahead := f.s.local.stir(version != last)

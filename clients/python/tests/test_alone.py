@@ -1,5 +1,6 @@
 """Tests that need no server."""
 
+import ast
 import asyncio
 import contextlib
 import os
@@ -34,6 +35,17 @@ class Scripted(Client):
 
     def tokens(self, of: str) -> set:
         return {body["token"] for path, body in self.seen if path == of}
+
+
+class OldestPythonTest(unittest.TestCase):
+    """The file has no syntax, and no annotation that is evaluated, from after Python 3.9."""
+
+    def test_syntax(self) -> None:
+        file = padlock_client.__file__
+        with open(file, encoding="utf-8") as f:
+            tree = ast.parse(f.read(), file, feature_version=(3, 9))
+        imports = [i for i in tree.body if isinstance(i, ast.ImportFrom)]
+        self.assertEqual(["annotations"], [a.name for a in imports[0].names])
 
 
 class ClockTest(unittest.TestCase):

@@ -3,8 +3,13 @@ package overhttp
 import (
 	"bytes"
 	"context"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"runtime/pprof"
 	"strings"
 	"testing"
 
@@ -20,6 +25,39 @@ import (
 // silent.
 func TestContractOverRedis(t *testing.T) {
 	t.Parallel()
+	overRedis(t, func(ctx context.Context, addr string) (driver.Store, error) {
+		return httpstore.Open(ctx, httpstore.Config{Servers: []string{"http://" + addr}})
+	})
+}
+
+// Each client speaks HTTP/2 to a reverse proxy of its own, and the trouble is behind that proxy. All
+// its requests share one connection, waits too, and a caller that goes away resets its stream.
+func TestContractBehindHTTP2(t *testing.T) {
+	server.Thorough(t)
+	t.Parallel()
+	overRedis(t, func(ctx context.Context, addr string) (driver.Store, error) {
+		behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+		behind.ErrorLog = log.New(io.Discard, "", 0) // the trouble is on purpose
+		web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor != 2 {
+				t.Errorf("the protocol is %s", r.Proto)
+			}
+			behind.ServeHTTP(w, r)
+		}))
+		web.EnableHTTP2 = true
+		// Without labels, the goroutines of the proxy do not count as those of the store.
+		pprof.Do(ctx, pprof.Labels(), func(ctx context.Context) {
+			pprof.SetGoroutineLabels(context.Background())
+			web.StartTLS()
+		})
+		t.Cleanup(web.Close)
+		authority := web.Client().Transport.(*http.Transport).TLSClientConfig
+		return httpstore.Open(ctx, httpstore.Config{Servers: []string{web.URL}, TLS: authority})
+	})
+}
+
+// overRedis runs the suite on a server of the API. The function open connects a store to an address.
+func overRedis(t *testing.T, open func(ctx context.Context, addr string) (driver.Store, error)) {
 	srv := server.Redis(t, server.RedisOptions{Persist: true})
 	store, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: []string{srv.Addr()}}, redisstore.Durable(), redisstore.RestartGuard(redisstore.GuardOff))
 	if err != nil {
@@ -35,9 +73,7 @@ func TestContractOverRedis(t *testing.T) {
 	proxies := server.NewProxies[driver.Store](t, strings.TrimPrefix(web.URL, "http://"))
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(ctx context.Context) (driver.Store, error) {
-			return proxies.Open(func(addr string) (driver.Store, error) {
-				return httpstore.Open(ctx, httpstore.Config{Servers: []string{"http://" + addr}})
-			})
+			return proxies.Open(func(addr string) (driver.Store, error) { return open(ctx, addr) })
 		},
 		Anonymous:     true,
 		Parallel:      8,

@@ -12,9 +12,7 @@ import (
 const clockSetBack = "clock set back"
 
 // clockFaults returns the faults that set the clocks of all servers: forward by up to 10 s, or back
-// by up to a quarter of a second. A clock that is set back makes leases and cool-downs longer by as
-// much, and several such faults together must add less than the grace. There are no such faults
-// without a C compiler for the clock shim.
+// by up to 2 s. There are no such faults without a C compiler for the clock shim.
 func (s *Site) clockFaults() []soak.Fault {
 	if s.shim == "" {
 		return nil
@@ -38,8 +36,18 @@ func setClock(add func(by time.Duration)) []soak.Fault {
 			return nil
 		})}
 	}
+	// A clock that is set back makes leases of dead holders and cool-downs longer by as much. Several
+	// such faults must not add more than the grace, so the clock goes back by 3 s in about 10 s at most.
+	const most = 3 * time.Second
+	left, last := most, time.Now()
+	back := func(d *rand.Rand) time.Duration {
+		left, last = min(most, left+time.Since(last)*3/10), time.Now()
+		by := min(left, time.Duration(1+d.Int64N(int64(2*time.Second))))
+		left -= by
+		return -by
+	}
 	return []soak.Fault{
 		fault("clock jump", func(d *rand.Rand) time.Duration { return time.Second * time.Duration(1+d.IntN(10)) }),
-		fault(clockSetBack, func(d *rand.Rand) time.Duration { return -time.Duration(1 + d.Int64N(int64(time.Second/4))) }),
+		fault(clockSetBack, back),
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
-// workerPy is the program of a worker that uses the client for Python or that for shells, and
-// workerMJS that of one for Node.
+// workerPy is the program of a worker that uses the client for Python, that for shells or "padlock
+// run", and workerMJS that of one for Node.
 //
 //go:embed http/worker.py
 var workerPy string
@@ -89,14 +89,18 @@ func (s *Site) foreignPrograms() (python, node string) {
 	for _, name := range []string{"curl", "setsid", "python3", "node"} {
 		got(exec.LookPath(name))
 	}
-	write := func(name, text, interpreter string, ask ...string) string {
-		path := got(output(exec.Command(interpreter, ask...))) // a version manager may have put a script in its place
-		file := filepath.Join(s.dir, name)
-		must(os.WriteFile(file, []byte("#!"+path+"\n"+text), 0o700))
-		return file
-	}
-	return write("worker.py", workerPy, "python3", "-c", "import sys; print(sys.executable)"),
-		write("worker.mjs", workerMJS, "node", "-p", "process.execPath")
+	return s.inPython(), s.writeProgram("worker.mjs", workerMJS, "node", "-p", "process.execPath")
+}
+
+func (s *Site) inPython() string {
+	return s.writeProgram("worker.py", workerPy, "python3", "-c", "import sys; print(sys.executable)")
+}
+
+func (s *Site) writeProgram(name, text, interpreter string, ask ...string) string {
+	path := got(output(exec.Command(interpreter, ask...))) // a version manager may have put a script in its place
+	file := filepath.Join(s.dir, name)
+	must(os.WriteFile(file, []byte("#!"+path+"\n"+text), 0o700))
+	return file
 }
 
 // openSoon opens the store of the engine. The store over HTTP may notice the death of a client only

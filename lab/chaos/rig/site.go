@@ -51,6 +51,8 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 			return nil, err
 		}
 		config = words[2]
+	case runWord:
+		config = words[2]
 	}
 	return all.Store(ctx, config)
 }

@@ -73,6 +73,7 @@ func Rows() []Row {
 		{"redis AOF everysec, guard default", "restarts, as long as all clients knew the server before", append(slices.Clone(dies), "kill worker"), redis(everysec, known)},
 		{"redis AOF always", "restarts that keep the disk", dies, redis(always, "durable=yes")},
 		{"redis layout=string, guard strict", "restarts", lossy, redis(plain, strict+"&layout=string")},
+		{"padlock run on redis, guard strict", "restarts, and deaths and stops of padlock", lossy, built(underRun)},
 		{"redis, one caller a process", "delays of the network; no other fault is caused", nil, built(alone(strict))},
 		{"redis cluster of three, guard strict", "restarts, stops and slots that move", nil, built(cluster)},
 		{"redis behind failover", "no failover", append(slices.Clone(dies), "restart with data", "failover"), built(replicated)},

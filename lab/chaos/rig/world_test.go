@@ -76,7 +76,7 @@ func TestBackupRestored(t *testing.T) {
 }
 
 // A copy of an SQLite file that is put back undoes the grants since. If the copy takes the place of
-// the file, a store that is open goes on with the old file.
+// the file, a store that is open says so once, and then uses the copy.
 func TestSQLiteBackup(t *testing.T) {
 	t.Parallel()
 	for i, kind := range []string{backupKind, fileReplaced} {
@@ -117,8 +117,11 @@ func TestSQLiteBackup(t *testing.T) {
 				t.Errorf("SAFETY: fence %d after %d", next.Fence, first.Fence)
 			}
 			st, err := old.(driver.Admin).Inspect(t.Context(), "since")
-			if want := map[string]uint64{backupKind: next.Fence, fileReplaced: first.Fence}[kind]; err != nil || st.Fence != want {
-				t.Errorf("the store that was open sees %+v, %v; want the fence %d", st, err, want)
+			if kind == fileReplaced && errors.Is(err, driver.ErrUnavailable) {
+				st, err = old.(driver.Admin).Inspect(t.Context(), "since")
+			}
+			if err != nil || st.Fence != next.Fence {
+				t.Errorf("the store that was open sees %+v, %v; want the fence %d", st, err, next.Fence)
 			}
 		})
 	}

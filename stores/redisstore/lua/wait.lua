@@ -3,6 +3,7 @@
 -- ARGV: 2 token  3 mode  4 FenceAbove of the request  5 holder  6 channel  7 id
 --       8 "1" to join the queue, else "0"
 --       9 "1" if a message asked the waiter to look, else "0"
+--       10 "1" if the waiter was in the queue at its last look, else "0"
 local token, shared, chan, id = ARGV[2], ARGV[3] == 's', ARGV[6], ARGV[7]
 local reserve = ARGV[8] == '1'
 purge()
@@ -27,6 +28,11 @@ if reserve and not mine then
   end
   redis.call('HSET', H, 'w' .. token, table.concat({ int(ms), int(ms), chan, id, ARGV[3], ARGV[4], ARGV[5] }, ' '))
   redis.call('PEXPIRE', Q, MS_ALIVE + MS_LINGER)
+end
+-- A waiter that has lost its place, and finds hardly anybody in the queue, tells all waiters to look.
+-- The server may have lost its data, and only the subscriptions still show who waits.
+if joined and ARGV[10] == '1' and redis.call('ZCARD', Q) <= 3 then
+  for _, chan in ipairs(redis.pcall('PUBSUB', 'CHANNELS', 'padlock:*')) do redis.pcall('PUBLISH', chan, 'l 0') end
 end
 local moved = dispatch(token)
 if reserve then

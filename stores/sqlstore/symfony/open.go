@@ -17,7 +17,7 @@ func Open(ctx context.Context, db *sql.DB, e sqlstore.Engine, l Layout, opts ...
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e, l), db: &sqlpool.Pool{DB: db}, sql: newStatements(dialects[e], &c)}
+	s := &Store{engine: e, layout: l, cfg: c, promises: promised(e, l), db: &sqlpool.Pool{DB: db, SQLite: e == sqlstore.SQLite}, sql: newStatements(dialects[e], &c)}
 	s.calls.Open()
 	if c.lazy {
 		return s, nil

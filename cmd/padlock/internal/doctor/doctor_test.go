@@ -207,6 +207,29 @@ func (s skewed) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	return g, err
 }
 
+// In a table, a waiter has the time of a reservation to claim the lock. Redis gives more time to a
+// waiter that is far away.
+func TestRoundTripsOfWaiters(t *testing.T) {
+	for _, c := range []struct {
+		url  string
+		trip time.Duration
+		want State
+		seen string
+	}{
+		{"postgres://h/d", 100 * time.Millisecond, Good, "100ms usually"},
+		{"postgres://h/d", 300 * time.Millisecond, Problem, "never get it"},
+		{"mariadb://h/d", 600 * time.Millisecond, Problem, "never get it"},
+		{"mysql://h/d", 900 * time.Millisecond, Problem, "never get it"},
+		{"redis://h", 900 * time.Millisecond, Good, "900ms usually"},
+	} {
+		v := &visit{Options: Options{Schemes: every, TTL: time.Minute}, place: placeOf(c.url, every)}
+		v.roundTrip([]time.Duration{c.trip, c.trip})
+		if f := resultOf(t, v.found, "round-trip"); f.State != c.want || !strings.Contains(f.Seen+f.Why, c.seen) {
+			t.Errorf("%v to %s: %+v", c.trip, c.url, f)
+		}
+	}
+}
+
 func TestClocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		store skewed

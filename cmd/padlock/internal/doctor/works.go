@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -137,5 +138,16 @@ func (v *visit) roundTrip(trips []time.Duration) {
 			fmt.Sprintf("use a --ttl of at least %s, or a store that is nearer", texts.Span(60*worst)))
 		return
 	}
+	if usual > nearTable && slices.Contains(tables, v.u.Scheme) {
+		v.problem("round-trip", seen, fmt.Sprintf("above %v, a waiter may claim its lock too late, and never get it", nearTable),
+			"run the programs that wait near the database, or use another store for them")
+		return
+	}
 	v.good("round-trip", seen)
 }
+
+// tables are the schemes of the stores whose waiters have driver.MaxReservation to claim a lock,
+// however far away they are. Telling a waiter and the claim take two round trips and a pause.
+var tables = []string{"postgres", "postgresql", "mysql", "mariadb"}
+
+const nearTable = 2 * driver.MaxReservation / 5

@@ -1,8 +1,8 @@
 """A worker of the soak that takes its locks over HTTP: with the client for Python, or with that for
-shells, which it runs for each lock.
+shells, which it runs for each lock. Or it runs "padlock run" for each lock.
 
 The engine of the soak starts it; see lab/soak/wire.go for the messages. The configuration has
-the kind of the client, the directory of the client and the URLs of the servers.
+the kind of the client, the directory of the client and the URLs of the servers or of the store.
 """
 
 import json
@@ -152,10 +152,10 @@ class Worker:
         self.first = ORDER["Worker"] << 52 | ORDER["Life"] << 40
         letter = "abcdefghijklmnopqrstuvwxyz"[ORDER["Life"] % 26]
         self.own = f"{LOAD['Prefix']}own:{chr(ord('a') + ORDER['Worker'])}:a:{letter}"
-        if KIND != "shell":
-            self.client, self.hold = Client(URLS), PythonHold
-        else:
+        if KIND in ("shell", "run"):
             self.client, self.hold = None, ShellHold
+        else:
+            self.client, self.hold = Client(URLS), PythonHold
 
     def percent(self, n: int) -> bool:
         return self.dice.randrange(100) < n
@@ -174,7 +174,7 @@ class Worker:
         own = self.percent(5 * LOAD["Own"])
         if own:
             name, shared = self.own, False
-        elif KIND != "shell" and self.percent(LOAD["Slots"]):
+        elif self.client and self.percent(LOAD["Slots"]):
             name, shared, slots = LOAD["Prefix"] + "slots", False, SLOTS
         done = self.take(name, wait, shared, slots)
         if own and done == "":
@@ -227,7 +227,83 @@ class Worker:
                 time.sleep(self.dice.random() / 2)  # its processes cost more than all else
 
 
-if KIND != "shell":
+class RunWorker(Worker):
+    """Its jobs run under "padlock run"."""
+
+    def take(self, name: str, wait: int, shared: bool, slots: int, again: bool = False) -> str:
+        log, begun = self.monitor.log, now()
+        ttl, seconds = self.between(LOAD["MinTTL"], LOAD["MaxTTL"]), self.between(LOAD["MinHold"], LOAD["MaxHold"]) / SECOND
+        if self.percent(4):
+            seconds = 1.5 * ttl / SECOND
+        self.count += 1
+        uses = {"with": "Shared" if shared else "Acquire", "shared": shared, "call": begun, "name": name}
+        hold = self.first | self.count
+        log("asked", begun, call=begun, name=name)
+        front = subprocess.Popen(
+            [CLIENT + "/padlock", "run", "-q", "--ttl", str(ttl / SECOND), "-w", str(wait / SECOND), *(["-s"] if shared else []), name, "--",
+             f"{CLIENT}/job-{ORDER['Worker']}", json.dumps({**uses, "hold": hold, "ttl": ttl}), str(seconds)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "PADLOCK_STORE": URLS[0]},
+        )
+        timers = self.harm(front, ttl)
+        lines = front.stdout.read().split()  # from the shell in which the job begins, from the job, and at its end
+        status = front.wait()
+        for timer in timers:
+            timer.cancel()
+        front.stdin.close()
+        front.stdout.close()
+        if status not in (0, 69, 75, 79, -signal.SIGKILL):
+            raise RuntimeError(f"padlock run ended with {status}")
+        fence, lines = lines[:1], lines[1:]
+        if not lines:
+            why = "held" if status == 75 else "uncertain"
+            log("refused", ttl=ttl, err=why, waited=wait > 0 and not timers, **uses)  # a padlock that is stopped may wait for longer
+            if again and why == "held":
+                log("broken", call=begun, name=name, err="I8 released, and held all the same")
+            return why
+        if len(lines) == 1:  # the job was ended before it could say more
+            at = int(float(lines[0]) * SECOND) + SECOND // 100  # the kernel rounds
+            log("acquired", at, ttl=ttl, fence=int(fence[0]), until=at + 1, hold=hold, **uses)
+        ended = int(lines[2]) if len(lines) == 3 else now()
+        prompt = status == 0 and now() - ended < 0.9 * SECOND  # padlock ends with 0 after some seconds without an answer, too
+        err = "" if prompt else "lost" if status == 79 else "uncertain"
+        log("released", call=ended, name=name, hold=hold, err=err)  # the release began then
+        return err
+
+    def harm(self, front, ttl: int) -> list:
+        """Perhaps kill or stop the padlock process that renews the lock, above all before its job begins."""
+        slow = not select.select([front.stdout], [], [], 0.4)[0]
+        if not self.percent(60 if slow else 10):
+            return []
+        first, last = self.dice.random() * ttl / SECOND, (1 + 3 * self.dice.random()) * ttl / SECOND
+        timers = [threading.Timer(first, front.kill)]
+        if self.percent(60):
+            timers = [threading.Timer(first, front.send_signal, [signal.SIGSTOP]), threading.Timer(first + last, front.send_signal, [signal.SIGCONT])]
+        for timer in timers:
+            timer.start()
+        return timers
+
+
+def job(about: str, seconds: str) -> None:
+    """Be the job under the lock: say again and again that it runs, so nothing that it says is too late."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # only KILL ends it
+    monitor, event, fence, at = Monitor(), json.loads(about), int(os.environ["PADLOCK_FENCE"]), now()
+    end, who = at + int(float(seconds) * SECOND), {"name": event["name"], "hold": event["hold"]}
+    print(at, flush=True)
+    monitor.log("acquired", at, fence=fence, until=at + 1, **event)
+    if event["shared"]:
+        fence = 0
+    value = monitor.ask(Do="read", Name=event["name"], Fence=fence)["Value"]
+    while at < end and not select.select([sys.stdin], [], [], 0.005)[0]:
+        at = now()
+        monitor.log("verified", at, call=at, until=at, **who)
+    if not event["shared"]:
+        monitor.ask(Do="write", Write={"Name": event["name"], "Fence": fence, "Value": value, "Until": now() + SECOND // 10, "Worker": ORDER["Worker"], "Hold": event["hold"]})
+    at = now()
+    monitor.log("verified", at, call=at, until=at, **who)
+    print(at, flush=True)
+
+
+if KIND not in ("shell", "run"):
     sys.path.insert(0, CLIENT + "/src")
     import padlock_client
 
@@ -247,5 +323,8 @@ if KIND != "shell":
 
         padlock_client.Lock._begin = begin
 
-threading.Thread(target=watch, daemon=True).start()
-Worker().run()
+if len(sys.argv) > 1:
+    job(*sys.argv[1:])
+else:
+    threading.Thread(target=watch, daemon=True).start()
+    (RunWorker if KIND == "run" else Worker)().run()
