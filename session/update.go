@@ -171,7 +171,7 @@ func (s *state) takeOver(tx *state) {
 	}
 	if tx.wrote[endKey] || tx.wrote[rememberKey] {
 		// If tx has followed the session to a new id, this answer sends no cookie: see setCookie.
-		s.life, s.newCookie = tx.life, s.newCookie || tx.newCookie && tx.standing != followed
+		s.life, s.newCookie = tx.life, s.newCookie || tx.newCookie && !tx.Is(standing.Followed)
 	}
 	for key := range tx.wrote {
 		if v, ok := tx.values.Get(key); ok {
