@@ -68,7 +68,8 @@ type Harness struct {
 
 	// SkewClock makes the clock of the server, and of all its front ends, differ from those of the
 	// clients by d more than at the start of the run; d may be below 0. So for the server, requests
-	// before and after a call come from clients whose clocks differ.
+	// before and after a call come from clients whose clocks differ. The store must see it where it
+	// reads the server's time.
 	SkewClock func(d time.Duration) error
 
 	// Foreign acquires the lock on name as a program other than padlock would.

@@ -18,7 +18,8 @@ func (h *Session) Abandon() {
 	s, ctx := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pending, s.abandoned = ordered.Map[sessionstore.Op]{}, true
+	s.pending = ordered.Map[sessionstore.Op]{}
+	s.Trouble.Abandon()
 	s.release(ctx)
 }
 

@@ -41,6 +41,6 @@ func (w *writer) reportBypass() {
 func (s *state) needsAnswer() (needed, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known = s.id != "" && s.id == s.sent
-	return s.pending.Len() > 0 || s.failure() != nil || s.id != s.sent, known
+	known = s.ID() != "" && s.ID() == s.sent
+	return s.pending.Len() > 0 || s.failure() != nil || s.ID() != s.sent, known
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/padlock-go/padlock/session/internal/standing"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -19,7 +20,7 @@ func (h *Session) Commit(ctx context.Context) error {
 	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.abandoned {
+	if s.Abandoned() {
 		return ErrAbandoned
 	}
 	return s.saveState(ctx)
@@ -27,7 +28,7 @@ func (h *Session) Commit(ctx context.Context) error {
 
 // saveState commits the pending ops and closes the session. The caller holds s.mu.
 func (s *state) saveState(ctx context.Context) error {
-	if s.stage != open || s.abandoned {
+	if s.stage != open || s.Abandoned() {
 		return s.failure()
 	}
 	s.stage = saved
@@ -36,7 +37,7 @@ func (s *state) saveState(ctx context.Context) error {
 		s.stage = open // the answer began while Commit waited; the writer of the answer will save the session
 		return err
 	}
-	if err != nil && s.failed == nil && s.refused != nil {
+	if err != nil && s.Refused() != nil {
 		s.stage = open // nothing was saved; after IgnoreRefused, the other writes can still be saved
 		return err
 	}
@@ -52,16 +53,16 @@ func (s *state) saveHeld(ctx context.Context) error {
 		return err
 	}
 	s.reportInPlace(ctx)
-	if s.pending.Len() == 0 || s.standing == destroyed {
+	if s.pending.Len() == 0 || s.Is(standing.Destroyed) {
 		return nil
 	}
-	if !s.isLoaded() { // the mode was changed by With, and the session was not used since
+	if !s.IsLoaded() { // the mode was changed by With, and the session was not used since
 		if err := s.load(ctx); err != nil {
 			return s.fail(err)
 		}
 	}
 	ops, puts := s.ops()
-	if s.key == "" && !puts {
+	if s.Is(standing.Absent) && !puts {
 		return nil // Delete alone makes no session
 	}
 	_, err := s.commit(ctx, ops)
@@ -121,7 +122,7 @@ func (s *state) commit(ctx context.Context, ops []sessionstore.Op) (sessionstore
 }
 
 func (s *state) commitStore(ctx context.Context, ops []sessionstore.Op) (sessionstore.Result, error) {
-	if s.key == "" {
+	if s.Is(standing.Absent) {
 		return s.create(ctx, ops)
 	}
 	for range maxHops {
@@ -133,7 +134,7 @@ func (s *state) commitStore(ctx context.Context, ops []sessionstore.Op) (session
 		// The id was changed since this request loaded the session. The commit goes to the new id,
 		// on condition that the values which the request read are unchanged.
 		s.release(ctx)
-		s.key, s.standing = moved.Moved.To.Text(), followed
+		s.Follow(moved.Moved.To.Text())
 	}
 	return sessionstore.Result{}, ErrMoved
 }
@@ -142,20 +143,20 @@ func (s *state) commitStore(ctx context.Context, ops []sessionstore.Op) (session
 func (s *state) addConditions(c *sessionstore.Change) {
 	switch whole := s.set.mode.dependsOnAll(); {
 	case s.set.mode == LastWriteWins:
-	case whole && s.standing != followed:
+	case whole && !s.Is(standing.Followed):
 		c.Version = s.version
 		c.Unchanged = s.unchangedEarlier(c, nil)
 	default:
-		c.Unchanged = s.conditionsFor(c, whole, s.standing == followed)
+		c.Unchanged = s.conditionsFor(c, whole, s.Is(standing.Followed))
 	}
 }
 
 func (s *state) commitLocked(ctx context.Context, ops []sessionstore.Op) (res sessionstore.Result, err error) {
 	c := sessionstore.Change{Ops: ops, TTL: s.m.ttl(s.life), MaxSize: s.m.cfg.maxSize}
 	s.addConditions(&c)
-	err = s.underLock(ctx, s.key, func() (err error) {
-		if err = s.noteUser(ctx, s.key, ops); err == nil {
-			res, err = s.m.store.Commit(ctx, s.key, c)
+	err = s.underLock(ctx, s.Key(), func() (err error) {
+		if err = s.noteUser(ctx, s.Key(), ops); err == nil {
+			res, err = s.m.store.Commit(ctx, s.Key(), c)
 		}
 		return err
 	})
@@ -174,11 +175,11 @@ func (s *state) create(ctx context.Context, ops []sessionstore.Op) (sessionstore
 	switch {
 	case r.stage == begun:
 		return sessionstore.Result{}, ErrClosed // it is too late to send the id to the client
-	case r.standing == destroyed:
+	case r.Is(standing.Destroyed):
 		return sessionstore.Result{}, ErrDestroyed
-	case r.abandoned:
+	case r.Abandoned():
 		return sessionstore.Result{}, ErrAbandoned
-	case r.key != "":
+	case r.Key() != "":
 		return sessionstore.Result{}, &sessionstore.ConflictError{} // another goroutine made the session first: try again
 	}
 	id := s.m.rules.NewID()
@@ -196,7 +197,7 @@ func (s *state) create(ctx context.Context, ops []sessionstore.Op) (sessionstore
 		return res, wrapStore(err)
 	}
 	for _, of := range []*state{s, r} {
-		of.adopt(id)
+		of.Move(id, key)
 		of.life = s.life
 	}
 	s.event(ctx, Event{Kind: EventCreated})

@@ -64,7 +64,9 @@ func (m *Manager) From(ctx context.Context) *Session {
 
 // noSession returns a Session whose methods all return ErrNoSession.
 func noSession(ctx context.Context) *Session {
-	return newSession(&state{failed: ErrNoSession, m: noManager}, ctx)
+	s := &state{m: noManager}
+	s.Fail(ErrNoSession)
+	return newSession(s, ctx)
 }
 
 // noManager is the Manager of the Sessions that noSession returns.

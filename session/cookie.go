@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/session/internal/standing"
 )
 
 // Cookie is the Option that describes the cookie with the id. Empty fields keep their defaults. The
@@ -117,10 +119,10 @@ func (s *state) setCookie(h http.Header) {
 	}
 	var cookie *http.Cookie
 	switch {
-	case s.standing == destroyed && s.sent != "":
+	case s.Is(standing.Destroyed) && s.sent != "":
 		s.sent, cookie = "", s.m.cfg.cookie.make("", -1)
-	case s.standing != destroyed && s.id != "" && (s.id != s.sent || s.newCookie && s.standing != followed):
-		s.sent, cookie = s.id, s.m.cfg.cookie.make(s.id, s.cookieAge())
+	case !s.Is(standing.Destroyed) && s.ID() != "" && (s.ID() != s.sent || s.newCookie && !s.Is(standing.Followed)):
+		s.sent, cookie = s.ID(), s.m.cfg.cookie.make(s.ID(), s.cookieAge())
 	default:
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/padlock-go/padlock/session/internal/standing"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -24,18 +25,18 @@ func (h *Session) Destroy(ctx context.Context) error {
 	switch {
 	case s.m == noManager:
 		return ErrNoSession
-	case s.abandoned:
+	case s.Abandoned():
 		return ErrAbandoned
-	case s.standing == destroyed:
+	case s.Is(standing.Destroyed):
 		return nil
 	}
 	s.touched = true
 	if err := s.destroy(ctx); err != nil {
 		return s.fail(wrapStore(err))
 	}
-	s.failed = nil
-	if s.release(ctx); s.failed != nil {
-		return s.failed // the lock had ended, so another program may have written the session again
+	s.Recover()
+	if s.release(ctx); s.Failed() != nil {
+		return s.Failed() // the lock had ended, so another program may have written the session again
 	}
 	s.markDestroyed()
 	s.event(ctx, Event{Kind: EventDestroyed})
@@ -46,15 +47,15 @@ func (h *Session) Destroy(ctx context.Context) error {
 // deletes it at its new key too. It needs the lock only if commits need it, and it never reads the
 // values.
 func (s *state) destroy(ctx context.Context) error {
-	key, old := s.key, s.standing == frozen
-	for more := key != "" && !s.isLoaded(); more; more = key == "" && s.nextID() {
+	key, old := s.Key(), s.Is(standing.Frozen)
+	for more := key != "" && !s.IsLoaded(); more; more = key == "" && s.nextID() {
 		var err error
 		if key, old, err = s.find(ctx); err != nil {
 			return err
 		}
 	}
 	if old {
-		_, err := s.m.store.Delete(ctx, s.m.rules.Key(s.id)) // the tombstone
+		_, err := s.m.store.Delete(ctx, s.m.rules.Key(s.ID())) // the tombstone
 		return err
 	}
 	for key != "" { // each round removes one tombstone, until the session itself is removed
@@ -92,22 +93,22 @@ func (s *state) deleteAt(ctx context.Context, key string) (string, error) {
 // client sent an id from before Regenerate. With such an id, a client cannot end the session. find
 // succeeds even if the data are unreadable.
 func (s *state) find(ctx context.Context) (key string, oldID bool, err error) {
-	rec, err := s.m.store.Load(ctx, s.key)
+	rec, err := s.m.store.Load(ctx, s.Key())
 	switch {
 	case errors.Is(err, sessionstore.ErrNotFound):
 		return "", false, nil
 	case errors.Is(err, ErrRefused) || err == nil && rec.Moved.To.Text() == "":
-		return s.key, false, nil
+		return s.Key(), false, nil
 	case err != nil:
 		return "", false, err
 	}
 	alive, err := s.m.alive(ctx, rec.Moved.To.Text())
 	if err != nil || alive == "" {
-		return s.key, false, err // the tombstone leads to no session
+		return s.Key(), false, err // the tombstone leads to no session
 	}
 	old := !s.started.Before(rec.Moved.At)
 	if old && s.hasIDOf(alive) {
-		return s.key, false, nil
+		return s.Key(), false, nil
 	}
 	return rec.Moved.To.Text(), old, nil
 }

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"time"
+
+	"github.com/padlock-go/padlock/session/internal/standing"
 )
 
 // Load returns the session with an id that did not come in a cookie: from the header of a mobile
@@ -16,7 +18,7 @@ import (
 func (m *Manager) Load(ctx context.Context, token string) *Session {
 	s := m.detached(ctx)
 	if m.rules.ValidID(token) {
-		s.adopt(token)
+		s.seek(token)
 		s.sent = token
 	}
 	return newSession(s, ctx)
@@ -36,10 +38,10 @@ func (h *Session) Token() string {
 	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.standing == destroyed {
+	if s.Is(standing.Destroyed) {
 		return ""
 	}
-	return s.id
+	return s.ID()
 }
 
 // NewContext returns a context in which From finds s. In a test, a handler can so be called without

@@ -11,7 +11,7 @@ func Interfere(s *Session, key string, v any) error {
 	of, _ := s.open()
 	raw, err := of.m.cfg.codec.Marshal(v)
 	if err == nil {
-		_, err = of.m.store.Commit(context.Background(), of.key, sessionstore.Change{TTL: of.m.cfg.idle, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: key, Value: raw}}})
+		_, err = of.m.store.Commit(context.Background(), of.Key(), sessionstore.Change{TTL: of.m.cfg.idle, Ops: []sessionstore.Op{{Kind: sessionstore.OpPut, Key: key, Value: raw}}})
 	}
 	return err
 }
@@ -22,23 +22,18 @@ const MaxWaiters = maxWaiters
 // StoreOf returns the store in which m keeps its sessions.
 func StoreOf(m *Manager) sessionstore.Store { return m.store }
 
-// StandingOf names the state of s in standing's table, the flags that are set, and the stage.
+// StandingOf names the standing of s, its stage and its trouble.
 func StandingOf(h *Session) string {
 	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := [...]string{"unread", "reload", "loaded", "followed", "frozen", "destroyed"}[s.standing]
-	if s.standing == loaded && s.key == "" {
-		name = "absent"
-	}
-	name += [...]string{"", " saved", " begun"}[s.stage]
-	if s.abandoned {
+	name := s.Standing().String() + [...]string{"", " saved", " begun"}[s.stage]
+	switch {
+	case s.Abandoned():
 		name += " abandoned"
-	}
-	if s.failed != nil {
+	case s.Failed() != nil:
 		name += " failed"
-	}
-	if s.refused != nil {
+	case s.Refused() != nil:
 		name += " refused"
 	}
 	return name

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/padlock-go/padlock/session/internal/standing"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -13,11 +14,11 @@ import (
 // call that reads or writes the session begins with beginUse. The caller holds s.mu.
 func (s *state) beginUse(ctx context.Context, write bool, key string) error {
 	switch {
-	case s.abandoned:
+	case s.Abandoned():
 		return ErrAbandoned
-	case s.failed != nil:
-		return s.failed
-	case s.standing == destroyed:
+	case s.Failed() != nil:
+		return s.Failed()
+	case s.Is(standing.Destroyed):
 		return ErrDestroyed
 	case write && s.set.mode.readOnly():
 		return ErrReadOnly
@@ -27,12 +28,12 @@ func (s *state) beginUse(ctx context.Context, write bool, key string) error {
 		}
 		return ErrClosed
 	}
-	if !s.isLoaded() {
+	if !s.IsLoaded() {
 		if err := s.load(ctx); err != nil {
 			return s.fail(err)
 		}
 	}
-	if write && s.standing == frozen {
+	if write && s.Is(standing.Frozen) {
 		return s.refuse(ErrMoved)
 	}
 	return nil
@@ -48,27 +49,28 @@ var errLongChain = fmt.Errorf("%w: it got too many new ids in one grace period",
 func (s *state) load(ctx context.Context) error {
 	s.touched = true
 	start := time.Now()
-	for more := s.key != ""; more && !s.isLoaded(); more = s.nextID() {
+	for more := s.Key() != ""; more; more = !s.IsLoaded() && s.nextID() {
 		if err := s.loadLocked(ctx); err != nil {
 			return err
 		}
 	}
-	if !s.isLoaded() {
-		if s.standing == reload {
+	if !s.IsLoaded() {
+		if s.Is(standing.Reload) {
 			return ErrDestroyed // the writes of this request must not make the session again
 		}
 		s.release(ctx)
+		s.None()
 		s.keepRecord(sessionstore.Record{}) // the first write will make the session
 	}
 	s.event(ctx, Event{Kind: EventLoaded, Took: time.Since(start)})
 	return nil
 }
 
-// loadLocked loads the record at s.key. There are two results without an error: the session is
-// loaded, or s.key is "", because there is no session.
+// loadLocked loads the record at s.Key(). There are two results without an error: the session is
+// loaded, or the key is "", because there is no session.
 func (s *state) loadLocked(ctx context.Context) error {
 	if s.set.needsLock() && s.held == nil && s.stage == open {
-		held, err := s.lock(ctx, s.key)
+		held, err := s.lock(ctx, s.Key())
 		switch {
 		case err == nil:
 			s.held = held
@@ -78,24 +80,25 @@ func (s *state) loadLocked(ctx context.Context) error {
 			return err
 		}
 	}
-	rec, err := s.m.store.Load(ctx, s.key)
+	rec, err := s.m.store.Load(ctx, s.Key())
 	if err != nil || rec.Moved.To.Text() != "" {
 		s.release(ctx)
 	}
 	switch {
 	case errors.Is(err, ErrRefused) && s.m.cfg.discardUnreadable:
 		s.event(ctx, Event{Kind: EventUnreadable, Err: err})
-		s.adopt("")
+		s.seek("")
 		return nil
 	case errors.Is(err, sessionstore.ErrNotFound) || err == nil && s.m.tooOld(rec):
 		s.release(ctx)
-		s.adopt("")
+		s.seek("")
 		return nil
 	case err != nil:
 		return err
 	case rec.Moved.To.Text() != "":
 		return s.loadMoved(ctx, rec)
 	}
+	s.Found()
 	s.keepRecord(rec)
 	s.prolong(ctx, rec)
 	return nil
@@ -110,10 +113,10 @@ func (s *state) prolong(ctx context.Context, rec sessionstore.Record) {
 	old := want > 0 && (rec.TTL == 0 || rec.TTL < want-s.m.cfg.idle/10)
 	var err error
 	if old || s.m.traits.CommitsNeedLock {
-		err = s.noteUser(ctx, s.key, nil)
+		err = s.noteUser(ctx, s.Key(), nil)
 	}
 	if old && err == nil {
-		err = s.m.store.Touch(ctx, s.key, want)
+		err = s.m.store.Touch(ctx, s.Key(), want)
 	}
 	if err != nil {
 		s.m.cfg.logger.WarnContext(ctx, "session: the idle time was not prolonged", "error", err)
@@ -131,7 +134,7 @@ func (s *state) loadMoved(ctx context.Context, rec sessionstore.Record) error {
 	old := !s.started.Before(rec.Moved.At)
 	switch {
 	case alive == "":
-		s.adopt("")
+		s.seek("")
 		return nil
 	case old && s.hasIDOf(alive):
 		return s.loadLocked(ctx)
@@ -139,10 +142,10 @@ func (s *state) loadMoved(ctx context.Context, rec sessionstore.Record) error {
 	s.keepRecord(rec)
 	// A request that began before the id was changed may still write. The result is the same as if
 	// the request had written just before the change: Regenerate would have copied the data.
-	s.standing = followed
 	if old {
-		s.standing = frozen
+		s.Freeze(rec.Moved.To.Text())
+	} else {
+		s.Follow(rec.Moved.To.Text())
 	}
-	s.key = rec.Moved.To.Text()
 	return nil
 }

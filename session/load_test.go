@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
 )
-
-const crowd = 100
 
 // start returns a client with a session on a server whose writers work in mode.
 func start(t *testing.T, store sessionstore.Store, mode session.Mode, opts ...session.Option) *load.Client {
@@ -28,15 +27,6 @@ func start(t *testing.T, store sessionstore.Store, mode session.Mode, opts ...se
 	return c
 }
 
-func (r report) only(t *testing.T, status int) {
-	t.Helper()
-	if len(r.Errors) > 0 || len(r.Statuses) != 1 || r.Statuses[status] == 0 {
-		t.Errorf("answers %v, errors %v, want only %d", r.Statuses, r.Errors, status)
-	}
-}
-
-type report load.Report
-
 // TestCrowdKeepsAll: many requests at once each set their own key, and no key is lost. This is the
 // reason for the package.
 func TestCrowdKeepsAll(t *testing.T) {
@@ -48,16 +38,12 @@ func TestCrowdKeepsAll(t *testing.T) {
 				t.Parallel()
 				c := start(t, open(), mode)
 				for _, p := range []load.Plan{
-					load.Set(crowd, 25*time.Millisecond, 0), load.Set(crowd, 0, 0), load.Set(crowd, 5*time.Millisecond, time.Second/4),
+					load.Set(crowd.Size, 25*time.Millisecond, 0), load.Set(crowd.Size, 0, 0), load.Set(crowd.Size, 5*time.Millisecond, time.Second/4),
 				} {
 					if err := c.Start(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					r := c.Run(t.Context(), p)
-					report(r).only(t, http.StatusOK)
-					if n, err := c.Kept(t.Context(), crowd); n != crowd || err != nil {
-						t.Errorf("%d of %d kept in %v, %v", n, crowd, r.Wall, err)
-					}
+					crowd.KeepsAll(t, c, p)
 				}
 			})
 		}
@@ -70,36 +56,26 @@ func TestCrowdCounts(t *testing.T) {
 		t.Run("Exclusive adds all/"+store, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, open(), session.Exclusive)
-			report(c.Run(t.Context(), load.Add(crowd, time.Millisecond))).only(t, http.StatusOK)
-			if n := must[int](t)(c.Value(t.Context(), "n")); n != crowd {
-				t.Errorf("counted %d of %d", n, crowd)
-			}
+			crowd.Counts(t, c, load.Add(crowd.Size, time.Millisecond), false)
 		})
 		t.Run("Delta adds or refuses/"+store, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, open(), session.Delta)
-			r := c.Run(t.Context(), load.Add(crowd, 5*time.Millisecond))
-			n := must[int](t)(c.Value(t.Context(), "n"))
-			if n != r.Statuses[http.StatusOK] || n+r.Statuses[http.StatusConflict] != crowd || n == 0 {
-				t.Errorf("counted %d, answers %v %v", n, r.Statuses, r.Errors)
-			}
+			crowd.Counts(t, c, load.Add(crowd.Size, 5*time.Millisecond), true)
 		})
 		t.Run("LastWriteWins loses/"+store, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, open(), session.LastWriteWins)
-			r := c.Run(t.Context(), load.Add(crowd, 5*time.Millisecond))
-			report(r).only(t, http.StatusOK)
-			if n := must[int](t)(c.Value(t.Context(), "n")); n >= crowd {
+			r := c.Run(t.Context(), load.Add(crowd.Size, 5*time.Millisecond))
+			crowd.Only(t, r, http.StatusOK)
+			if n := must[int](t)(c.Value(t.Context(), "n")); n >= crowd.Size {
 				t.Errorf("counted %d: the test above proves nothing", n)
 			}
 		})
 		t.Run("Incr/"+store, func(t *testing.T) {
 			t.Parallel()
 			c := start(t, open(), session.Delta)
-			report(c.Run(t.Context(), load.Incr(crowd))).only(t, http.StatusOK)
-			if n := must[int](t)(c.Value(t.Context(), "n")); n != crowd {
-				t.Errorf("counted %d of %d", n, crowd)
-			}
+			crowd.Counts(t, c, load.Incr(crowd.Size), false)
 		})
 	}
 }
@@ -107,15 +83,12 @@ func TestCrowdCounts(t *testing.T) {
 // TestConflictRetried lets each handler run again until its write is saved.
 func TestConflictRetried(t *testing.T) {
 	t.Parallel()
-	visits := crowd / 3 // each may run again for each other one
+	visits := crowd.Size / 3 // each may run again for each other one
 	if server.IsThorough() {
-		visits = crowd
+		visits = crowd.Size
 	}
-	c := start(t, sessionstore.NewMemory(), session.Delta, session.RetryConflicts(10*crowd))
-	report(c.Run(t.Context(), load.Add(visits, 0))).only(t, http.StatusOK)
-	if n := must[int](t)(c.Value(t.Context(), "n")); n != visits {
-		t.Errorf("counted %d of %d", n, visits)
-	}
+	c := start(t, sessionstore.NewMemory(), session.Delta, session.RetryConflicts(10*crowd.Size))
+	crowd.Counts(t, c, load.Add(visits, 0), false)
 }
 
 // TestLogoutHolds logs out while others are at work, 20 times: none of them
@@ -137,30 +110,11 @@ func TestLogoutHolds(t *testing.T) {
 					<-goOn
 					s.Put("late", 1)
 				})))
-				logoutUnder(t, serve(t, mux), inside, goOn)
+				c := serve(t, mux)
+				noError(t, c.Start(t.Context()))
+				crowd.LogoutHolds(t, c, "/slow", inside, goOn)
 			}
 		})
-	}
-}
-
-func logoutUnder(t *testing.T, c *load.Client, inside, goOn chan bool) {
-	t.Helper()
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan load.Report)
-	go func() { done <- c.Run(t.Context(), load.Plan{Requests: 5, Path: func(int) string { return "/slow" }}) }()
-	for range 5 {
-		<-inside
-	}
-	a, err := c.Get(t.Context(), 0, "/logout")
-	if err != nil || a.Status != http.StatusOK || a.Cookie == nil || a.Cookie.MaxAge >= 0 {
-		t.Errorf("logout: %v %v", a, err)
-	}
-	close(goOn)
-	report(<-done).only(t, http.StatusConflict)
-	if a, _ := c.Get(t.Context(), 0, "/keys"); a.Body != "\n" {
-		t.Errorf("the session is back: %q", a.Body)
 	}
 }
 
@@ -184,5 +138,5 @@ func TestExclusiveOneAtATime(t *testing.T) {
 	c := serve(t, m.With(session.Exclusive)(h.behind(m)))
 	getPage(t, c, "/")
 	r := c.Run(t.Context(), load.Plan{Requests: 20, Path: func(int) string { return "/" }})
-	report(r).only(t, http.StatusOK)
+	crowd.Only(t, r, http.StatusOK)
 }

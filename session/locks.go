@@ -192,8 +192,8 @@ func (s *state) release(ctx context.Context) {
 	}
 	wrote, err := s.held.removeUser()
 	s.held = nil
-	if err = s.lockEnded(ctx, err); err != nil && wrote && s.failed == nil {
-		s.failed = err
+	if err = s.lockEnded(ctx, err); err != nil && wrote && s.Failed() == nil {
+		s.Fail(err)
 	}
 }
 

@@ -113,6 +113,38 @@ func TestNamesOfUsers(t *testing.T) {
 	})
 }
 
+// TestCookieTwiceWrites: of two cookies that both have a session, the first one's session is read,
+// and gets the writes, the new id and the end, too.
+func TestCookieTwiceWrites(t *testing.T) {
+	for _, mode := range []session.RouteOption{session.LastWriteWins, session.Exclusive} {
+		m := newManager(t, sessionstore.NewMemory())
+		a, b := newBrowser(t, m), newBrowser(t, m)
+		a.putValue("k", 1)
+		b.putValue("k", 2)
+		send := func(f func(*session.Session)) {
+			r := httptest.NewRequestWithContext(bg, "GET", "/", nil)
+			r.AddCookie(a.cookie)
+			r.AddCookie(b.cookie)
+			w := httptest.NewRecorder()
+			m.With(mode)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { f(session.From(r.Context())) })).ServeHTTP(w, r)
+			for _, c := range w.Result().Cookies() {
+				a.cookie = c
+			}
+			if w.Code != 200 {
+				t.Errorf("%v: status %d", mode, w.Code)
+			}
+		}
+		send(func(s *session.Session) { noError(t, s.Put("own", get1[int](t, s, "k"))) })
+		has(a, "own", 1)
+		has(b, "own", 0)
+		send(func(s *session.Session) { noError(t, s.Regenerate(bg)) })
+		has(a, "k", 1)
+		send(func(s *session.Session) { get1[int](t, s, "k"); noError(t, s.Destroy(bg)) })
+		has(a, "k", 0)
+		has(b, "k", 2)
+	}
+}
+
 // TestCookieTwice: of several cookies of the name, the first one that has a session counts. A logout
 // ends that session.
 func TestCookieTwice(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // onConflict runs every handler up to three times.
@@ -229,4 +230,23 @@ func TestUpdateFollowsWithoutLocks(t *testing.T) {
 			has(victim, "user", 42)
 		})
 	}
+}
+
+// TestAnswerInsideUpdate: the answer begins in the function of an Update that has given the session
+// a new id. It has that id.
+func TestAnswerInsideUpdate(t *testing.T) {
+	b := newBrowser(t, newManager(t, sessionstore.NewMemory()))
+	b.putValue("k", 1)
+	old := b.cookie.Value
+	b.answer(func(w http.ResponseWriter, r *http.Request) {
+		noError(t, session.From(r.Context()).Update(bg, func(ctx context.Context, tx *session.Session) error {
+			err := tx.Regenerate(ctx)
+			w.WriteHeader(http.StatusOK)
+			return err
+		}))
+	})
+	if b.cookie.Value == old {
+		t.Error("the answer has the old id")
+	}
+	has(b, "k", 1)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/padlock-go/padlock/session/internal/standing"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -45,7 +46,7 @@ func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 		if err := s.beginUse(ctx, false, ""); err != nil {
 			return err
 		}
-		if s.standing == frozen {
+		if s.Is(standing.Frozen) {
 			s.restart()
 			return nil
 		}
@@ -56,10 +57,10 @@ func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 	if s.answered() {
 		return ErrClosed
 	}
-	if s.standing == followed {
+	if s.Is(standing.Followed) {
 		return nil // the session has just got a new id, which a client with the old one does not get
 	}
-	if s.key == "" {
+	if s.Is(standing.Absent) {
 		return nil // the first commit makes a new id
 	}
 	err := s.regenerate(ctx, period)
@@ -67,7 +68,7 @@ func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 	switch {
 	case errors.As(err, &moved) && s.parent == nil: // another request was faster
 		s.release(ctx)
-		s.key, s.standing = moved.Moved.To.Text(), followed
+		s.Follow(moved.Moved.To.Text())
 		return nil
 	case moved != nil:
 		return s.fail(ErrMoved) // a MovedError has the new key
@@ -80,7 +81,7 @@ func (h *Session) Regenerate(ctx context.Context, grace ...GracePeriod) error {
 // restart begins a new, empty session. The first commit makes its id.
 func (s *state) restart() {
 	s.clearView()
-	s.adopt("")
+	s.None()
 	s.keepRecord(sessionstore.Record{})
 }
 
@@ -103,9 +104,13 @@ func (s *state) regenerate(ctx context.Context, grace time.Duration) error {
 		if of.stage == begun {
 			return ErrClosed
 		}
-		defer func() { of.id, of.key = s.id, s.key }()
+		defer func() {
+			if s.ID() != of.ID() {
+				of.Move(s.ID(), s.Key())
+			}
+		}()
 	}
-	done, key := false, s.key
+	done, key := false, s.Key()
 	err := s.underLock(ctx, key, func() (err error) {
 		for try := 0; try < maxMoves && !done && err == nil; try++ {
 			done, err = s.moveOnce(ctx, grace)
@@ -125,14 +130,14 @@ const maxMoves = 1000
 // moveOnce copies the session to a new id. Then it replaces the old session by a tombstone, unless
 // the old session has changed since it was copied.
 func (s *state) moveOnce(ctx context.Context, grace time.Duration) (bool, error) {
-	rec, err := s.m.store.Load(ctx, s.key)
+	rec, err := s.m.store.Load(ctx, s.Key())
 	if err != nil {
 		return false, err
 	}
 	if rec.Moved.To.Text() != "" {
 		return false, &sessionstore.MovedError{Moved: rec.Moved}
 	}
-	if s.set.mode == Exclusive && s.standing != followed && rec.Version != s.version {
+	if s.set.mode == Exclusive && !s.Is(standing.Followed) && rec.Version != s.version {
 		return false, &sessionstore.ConflictError{}
 	}
 	id := s.m.rules.NewID()
@@ -158,7 +163,8 @@ func (s *state) moveOnce(ctx context.Context, grace time.Duration) (bool, error)
 	}
 	// The session at the new id is complete, even if the tombstone at the old id may not have been
 	// written.
-	s.id, s.key, s.version = id, key, res.Version
+	s.Move(id, key)
+	s.version = res.Version
 	return true, err
 }
 
@@ -183,7 +189,7 @@ const moveAgain = 50 * time.Millisecond
 func (s *state) leaveTombstone(ctx context.Context, version string, to sessionstore.Moved, grace time.Duration) error {
 	c := sessionstore.Change{Version: version, Move: to, TTL: max(grace, time.Millisecond)}
 	first := time.Now()
-	_, err := s.m.store.Commit(ctx, s.key, c)
+	_, err := s.m.store.Commit(ctx, s.Key(), c)
 	if err == nil || isDefinite(err) {
 		return err
 	}
@@ -195,7 +201,7 @@ func (s *state) leaveTombstone(ctx context.Context, version string, to sessionst
 		case <-ctx.Done():
 			return err
 		}
-		_, again := s.m.store.Commit(ctx, s.key, c)
+		_, again := s.m.store.Commit(ctx, s.Key(), c)
 		var moved *sessionstore.MovedError
 		switch {
 		case again == nil || errors.As(again, &moved) && moved.Moved.To.Text() == to.To.Text():

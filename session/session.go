@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/padlock-go/padlock/session/internal/standing"
 	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
@@ -43,59 +44,6 @@ func (h *Session) WithContext(ctx context.Context) *Session {
 	return newSession(s, ctx)
 }
 
-// standing says what this request knows of the session:
-//
-//	standing   meaning                                  a read                 a write
-//	unread     no call has used the session yet         loads the session      loads the session
-//	reload     the session must be loaded again,        loads it again         loads it again
-//	           under the lock
-//	absent     there is no session yet                  finds nothing          waits for the commit
-//	loaded     there is a session                       gets the loaded value  waits for the commit
-//	followed   another request gave the session a new   gets the old value     waits for the commit, which
-//	           id after this request began                                     compares all that was read
-//	frozen     the client sent an id from before        gets the old value     returns ErrMoved
-//	           Regenerate
-//	destroyed  Destroy has ended the session            returns ErrDestroyed   returns ErrDestroyed
-//
-// The old value is the value from before Regenerate gave the session a new id. The code has no
-// constant for absent: it uses loaded with an empty key.
-type standing uint8
-
-// The standing of a request changes in these ways only. TestStates checks them.
-//
-//	from                      to                caused by
-//	unread                    absent or loaded  the load
-//	reload                    loaded            the load; if the session no longer exists, the
-//	                                            standing stays reload, and the request has failed
-//	unread, reload            followed          the load, if it finds a frozen tombstone that is newer than
-//	                                            the request
-//	unread, reload            frozen            the load, if it finds a frozen tombstone that is older than
-//	                                            the request
-//	absent                    loaded            the first commit, or Incr
-//	loaded                    loaded            Regenerate, which gives the session a new id
-//	loaded                    followed          a commit that finds that the session has moved
-//	loaded, followed, frozen  reload            With, if its mode needs the lock
-//	frozen                    absent            Regenerate, which begins a new session
-//	all                       destroyed         Destroy; the answer then deletes the cookie
-
-// A request has three flags besides its standing. Each flag can be set in every standing.
-//
-//	flag       set when                      effect
-//	abandoned  the handler calls Abandon     every call returns ErrAbandoned; the answer stays as it is
-//	failed     the store or the lock fails   every call returns the error; the answer is 409 or 503; a
-//	                                         Destroy that succeeds clears the flag
-//	refused    a write is not allowed        calls work; the answer is 409 or 503, and nothing is saved;
-//	                                         IgnoreRefused clears the flag
-
-const (
-	unread standing = iota
-	reload
-	loaded // also used if there is no session: in that case key is "" (see isLoaded)
-	followed
-	frozen
-	destroyed
-)
-
 // stage says how far the request has come:
 //
 //	stage  meaning
@@ -130,18 +78,15 @@ type state struct {
 
 	// mu stays locked during requests to the store. In an Update, a function that needs two locks
 	// locks mu first, and then parent.mu.
-	mu       sync.Mutex
-	set      settings
-	standing standing
+	mu  sync.Mutex
+	set settings
+	standing.Place
+	standing.Trouble
 	stage    stage
-	sent     string   // the id in the client's cookie; if the field id differs, the answer sends a new cookie
+	sent     string   // the id in the client's cookie; if ID differs, the answer sends a new cookie
 	otherIDs []string // further ids that the client has sent
-	id       string   // the session's id; "" if there is none or it is not known
-	key      string   // the session's key in the store; "" while there is none
 	touched  bool     // the session was used
 	held     *heldLock
-	failed   error // the error of the store or of the lock
-	refused  error // the error of a write that was refused
 
 	version string // the version in the store, as far as this request knows
 	base    string // the version that was loaded
@@ -149,9 +94,8 @@ type state struct {
 	view
 	wroteWith context.Context // what Session.ctx was at the last Put or Delete (see dropCutOff)
 	wrote     map[string]bool // in the state of an Update: the keys that the Update wrote in the store
-	abandoned bool
-	newCookie bool  // the cookie must be sent again, because of Remember
-	lastFlash int64 // the time in the key of the last message of this request, in ns since 1970
+	newCookie bool            // the cookie must be sent again, because of Remember
+	lastFlash int64           // the time in the key of the last message of this request, in ns since 1970
 }
 
 // newState reads the cookie and nothing else.
@@ -171,7 +115,7 @@ func (s *state) nextID() bool {
 		return false
 	}
 	s.sent, s.otherIDs = s.otherIDs[0], s.otherIDs[1:]
-	s.adopt(s.sent)
+	s.seek(s.sent)
 	return true
 }
 
@@ -181,7 +125,7 @@ func (s *state) hasIDOf(key string) bool {
 	for _, id := range s.otherIDs {
 		if s.m.rules.Key(id) == key {
 			s.sent, s.otherIDs = id, nil
-			s.adopt(id)
+			s.seek(id)
 			return true
 		}
 	}
@@ -192,20 +136,18 @@ func (s *state) hasIDOf(key string) bool {
 // run. If the first run got a new id, s has to send that id to the client.
 func (s *state) continueFrom(prev *state) {
 	s.started, s.deadline = prev.started, prev.deadline
-	s.adopt(prev.id)
+	s.seek(prev.ID())
 	s.otherIDs = nil
 }
 
-// adopt sets the id of the session, and the key that belongs to the id.
-func (s *state) adopt(id string) {
-	s.id, s.key = id, ""
-	if id != "" {
-		s.key = s.m.rules.Key(id)
+// seek makes s the session that belongs to id.
+func (s *state) seek(id string) {
+	if id == "" {
+		s.Seek("", "")
+	} else {
+		s.Seek(id, s.m.rules.Key(id))
 	}
 }
-
-// isLoaded reports whether the values are loaded.
-func (s *state) isLoaded() bool { return s.standing >= loaded }
 
 // setMode changes the mode of a request under way. The session may have been loaded without the
 // lock, so its values may be out of date. If the new mode needs the lock, the session is loaded
@@ -214,13 +156,10 @@ func (s *state) setMode(set settings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set = set
-	current := s.standing == loaded || s.standing == followed || s.standing == frozen
-	if s.set.needsLock() && current && s.held == nil && s.key != "" && s.stage == open {
+	current := s.Is(standing.Loaded) || s.Is(standing.Followed) || s.Is(standing.Frozen)
+	if s.set.needsLock() && current && s.held == nil && s.stage == open {
 		s.view.reload()
-		s.standing = reload
-		// Another request may have moved the session, so that s.key is the new key. The next load
-		// starts at the old key again, because this client may see only what its old id shows.
-		s.adopt(s.id)
+		s.Again()
 	}
 }
 
@@ -228,7 +167,7 @@ func (s *state) setMode(set settings) {
 // become the error of the session: only the call that came too late gets it.
 func (s *state) fail(err error) error {
 	if !errors.Is(err, ErrClosed) {
-		s.failed = err
+		s.Fail(err)
 	}
 	return err
 }
@@ -236,23 +175,19 @@ func (s *state) fail(err error) error {
 // refuse records err, the error of a write that was refused. After that, even a handler that
 // overlooks err cannot answer with success.
 func (s *state) refuse(err error) error {
-	if s.refused == nil {
-		s.refused = err
-	}
+	s.Refuse(err)
 	return err
 }
 
 // failure returns the error that replaces the answer.
 func (s *state) failure() error {
 	switch {
-	case s.abandoned:
-		return nil
-	case s.failed != nil:
-		return s.failed
-	case s.standing == destroyed:
+	case s.Failed() != nil:
+		return s.Failed()
+	case s.Is(standing.Destroyed):
 		return nil // the session has ended, so the refused write no longer matters
 	}
-	return s.refused
+	return s.Refused()
 }
 
 // IgnoreRefused tells the Manager that the handler has dealt with the writes that were refused so
@@ -263,12 +198,11 @@ func (h *Session) IgnoreRefused() {
 	s, _ := h.open()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused = nil
+	s.Trouble.IgnoreRefused()
 }
 
-// keepRecord makes rec the loaded session.
+// keepRecord makes the values of rec those of the session.
 func (s *state) keepRecord(rec sessionstore.Record) {
-	s.standing = loaded
 	s.version, s.base = rec.Version, rec.Version
 	if !s.pending.Has(endKey) && !s.pending.Has(rememberKey) {
 		s.life = s.m.lifeOf(rec)
@@ -283,7 +217,7 @@ func (s *state) keepRecord(rec sessionstore.Record) {
 // markDestroyed marks the session as destroyed.
 func (s *state) markDestroyed() {
 	s.clearView()
-	s.standing = destroyed
+	s.Place.Destroy()
 }
 
 // root returns the state of the request. If s is the state of an Update, that is its parent;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func (w *walk) with(o session.RouteOption) {
 	m.With(o)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w.w, w.r)
 }
 
-// edges lists the edges in the tables of standing and stage, and some changes that must not be
+// edges lists the edges in the tables of Standing, Trouble and stage, and some changes that must not be
 // edges. In each row one request takes all steps. The visitor has a session by default; the field
 // begin can change that. The last step must return err, and then StandingOf must return state.
 var edges = []struct {
@@ -119,7 +120,7 @@ var edges = []struct {
 	{"", []string{"has", "abandon"}, "loaded abandoned", nil, 0},
 	{"", []string{"abandon", "has"}, "unread abandoned", session.ErrAbandoned, 0},
 	{"", []string{"abandon", "end"}, "unread abandoned", session.ErrAbandoned, 0},
-	{"", []string{"down", "has", "abandon"}, "unread abandoned failed", nil, 0},
+	{"", []string{"down", "has", "abandon"}, "unread abandoned", nil, 0},
 	{"", []string{"end", "abandon"}, "destroyed abandoned", nil, 0},
 
 	{"", []string{"down", "has", "up", "has"}, "unread failed", session.ErrUnavailable, 503},
@@ -146,7 +147,7 @@ var edges = []struct {
 	{"new", []string{"answer", "update"}, "absent begun", session.ErrClosed, 0},
 }
 
-// TestStates walks every edge of the tables in the comments of standing and stage.
+// TestStates walks every edge of the tables in the comments of Standing, Trouble and stage.
 func TestStates(t *testing.T) {
 	for _, e := range edges {
 		store := &broken{Store: sessionstore.NewMemory()}
@@ -171,4 +172,24 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s %q: answer %d, want %d", e.begin, e.steps, answer.Code, want)
 		}
 	}
+}
+
+// TestUserSessionWithLock takes the lock of a session whose id is not known, after it was loaded.
+func TestUserSessionWithLock(t *testing.T) {
+	m := newManager(t, sessionstore.NewMemory())
+	b := newBrowser(t, m)
+	b.ok(func(s *session.Session) { noError(t, s.SetUser("ann")) })
+	sessions, err := m.UserSessions(bg, "ann")
+	if err != nil || len(sessions) != 1 {
+		t.Fatal(sessions, err)
+	}
+	s := sessions[0]
+	r := httptest.NewRequestWithContext(session.NewContext(bg, s), "GET", "/", nil)
+	m.With(session.Exclusive)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		noError(t, s.Put("k", 1))
+		noError(t, s.Commit(bg))
+		noError(t, s.Update(bg, func(_ context.Context, tx *session.Session) error { return tx.Put("updated", 1) }))
+	})).ServeHTTP(httptest.NewRecorder(), r)
+	has(b, "k", 1)
+	has(b, "updated", 1)
 }

@@ -3,10 +3,11 @@ package session
 import (
 	"context"
 	"errors"
-	"github.com/padlock-go/padlock/session/sessionstore"
 	"time"
 
 	"github.com/padlock-go/padlock/internal/ordered"
+	"github.com/padlock-go/padlock/session/internal/standing"
+	"github.com/padlock-go/padlock/session/sessionstore"
 )
 
 // Update loads the session again, runs fn, and saves the writes of fn at once. It works in a
@@ -37,7 +38,7 @@ func (h *Session) Update(ctx context.Context, fn func(ctx context.Context, tx *S
 		if err := s.beginUse(ctx, false, ""); err != nil {
 			return err
 		}
-		if s.standing == frozen {
+		if s.Is(standing.Frozen) {
 			return s.refuse(ErrMoved)
 		}
 		err, own := s.updateOnce(ctx, fn)
@@ -65,12 +66,9 @@ func (s *state) updateOnce(ctx context.Context, fn func(context.Context, *Sessio
 // id from before a Regenerate, fn sees only what a client with the old id may see.
 func (s *state) newTx() *state {
 	tx := &state{m: s.m, started: s.started, deadline: s.deadline, request: s.request, prefetch: s.prefetch, parent: s, sent: s.sent}
-	tx.adopt(s.id)
-	if s.id == "" {
-		tx.key = s.key // a session of UserSessions
-	}
-	if s.key != "" {
-		tx.standing = reload // if the session is gone by now, the writes of fn must not make it again
+	if s.Key() != "" {
+		tx.Place = s.Place
+		tx.Again() // if the session is gone by now, the writes of fn must not make it again
 	}
 	tx.wrote = make(map[string]bool)
 	tx.set = settings{mode: Exclusive, lockOptional: true, wait: s.set.wait}
@@ -95,7 +93,7 @@ func (s *state) runAndSave(ctx context.Context, fn func(context.Context, *Sessio
 	defer leave()
 	s.unlocked(func() { err = fn(inside, newSession(s, inside)) })
 	switch {
-	case s.standing == destroyed:
+	case s.Is(standing.Destroyed):
 		return err, true
 	case err != nil:
 		return err, s.failure() == nil
@@ -124,7 +122,7 @@ func updateIn(ctx context.Context) *updating {
 // inUpdate reports whether ctx comes from an Update of the same session. The caller holds s.mu.
 func (s *state) inUpdate(ctx context.Context) bool {
 	for u := updateIn(ctx); u != nil; u = u.outer {
-		if u.m == s.m && (u.root == s.root() || u.key != "" && u.key == s.key) {
+		if u.m == s.m && (u.root == s.root() || u.key != "" && u.key == s.Key()) {
 			return true
 		}
 	}
@@ -143,7 +141,7 @@ func (c insideLock) Value(key any) any { return c.lock.Value(key) }
 // updateContext returns the context for the function of an Update. With it, the Locker refuses to
 // wait for the lock of this Update, even if a second Manager asks. The caller holds s.mu.
 func (s *state) updateContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	u := &updating{s.m, s.root(), s.key, updateIn(ctx)}
+	u := &updating{s.m, s.root(), s.Key(), updateIn(ctx)}
 	ctx = context.WithValue(ctx, updateKey{}, func() *updating { return u })
 	if s.held == nil || s.held.join == nil {
 		return ctx, func() {}
@@ -157,26 +155,23 @@ func (s *state) updateContext(ctx context.Context) (context.Context, context.Can
 func (s *state) takeOver(tx *state) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	if s.standing == destroyed || s.abandoned {
+	if s.Is(standing.Destroyed) || s.Abandoned() {
 		return
 	}
-	if tx.standing == destroyed {
+	if tx.Is(standing.Destroyed) {
 		s.markDestroyed()
 		return
 	}
-	if tx.id != "" && tx.id != s.id { // the tx made the session, or changed its id
-		s.adopt(tx.id)
+	if tx.ID() != "" && tx.ID() != s.ID() { // the tx made the session, or changed its id
+		s.Move(tx.ID(), tx.Key())
 		s.life = tx.life
-		if s.standing == followed {
-			s.standing = loaded
-		}
 	}
 	if s.version == tx.base { // if not, another request changed the session between the two loads
 		s.version, s.base = tx.version, tx.version
 	}
 	if tx.wrote[endKey] || tx.wrote[rememberKey] {
 		// If tx has followed the session to a new id, this answer sends no cookie: see setCookie.
-		s.life, s.newCookie = tx.life, s.newCookie || tx.newCookie && tx.standing != followed
+		s.life, s.newCookie = tx.life, s.newCookie || tx.newCookie && !tx.Is(standing.Followed)
 	}
 	for key := range tx.wrote {
 		if v, ok := tx.values.Get(key); ok {

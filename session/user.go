@@ -59,7 +59,8 @@ func (m *Manager) UserSessions(ctx context.Context, user string) ([]*Session, er
 			return nil, wrapLoad(err)
 		default:
 			s := m.detached(ctx)
-			s.key = key
+			s.Seek("", key)
+			s.Found()
 			s.keepRecord(rec)
 			sessions = append(sessions, newSession(s, ctx))
 		}
@@ -146,7 +147,7 @@ func (h *Session) loadedKey() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.beginUse(ctx, false, "")
-	return s.key, err
+	return s.Key(), err
 }
 
 // Same reports whether both are the same session of the store. It is false if one of them cannot be

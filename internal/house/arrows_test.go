@@ -29,10 +29,10 @@ var rootTests = []string{".", "driver", "drivertest", "storekit/register", "inte
 
 // sessionTests are the packages that tests of sessions may use. The suite for the stores of
 // sessions and the load client are among them.
-var sessionTests = append(slices.Clone(rootTests), "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
+var sessionTests = append(slices.Clone(rootTests), "internal/crowd", "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
-var storeTests = []string{".", "driver", "drivertest", "internal/replay", "internal/seccomp", "internal/server", "internal/server/fakes", "storekit/overhttp/overhttptest"}
+var storeTests = []string{".", "driver", "drivertest", "internal/awskeys", "internal/replay", "internal/seccomp", "internal/server", "internal/server/fakes", "storekit/overhttp/overhttptest"}
 
 // everyStore lists the packages of stores. These are the packages that package open and its module
 // open/all import. So a new store gets its row as soon as one of the two imports it.
@@ -118,9 +118,9 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "internal/jsoncodec", "internal/ordered"}, tests: sessionTests},
+		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "session/internal/standing", "internal/jsoncodec", "internal/ordered"}, tests: sessionTests},
 		arrowRow{dir: "session/sessionstore", code: []string{"internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
-		arrowRow{dir: "session/phpcodec"},
+		arrowRow{dir: "internal/awskeys", code: []string{"driver"}}, arrowRow{dir: "internal/crowd", code: []string{"session/sessiontest/load"}}, arrowRow{dir: "session/internal/standing"}, arrowRow{dir: "session/phpcodec"},
 		arrowRow{dir: "internal/jsoncodec"}, arrowRow{dir: "internal/ordered"}, // for sessions: the default codec, and a map that keeps the order of its keys
 		arrowRow{dir: "session/phpsession", code: []string{".", "session", "session/sessionstore", "session/phpcodec"}, tests: sessionTests},
 		arrowRow{dir: "session/sessiontest", code: []string{"session", "session/sessionstore"}, tests: sessionTests},

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,9 +21,10 @@ import (
 	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
-// Config has the fields of redisstore.Config, which documents them, and User and Password, which
-// earlier versions of redisstore had. redisstore does not use this type in its API, because go doc
-// does not show the fields of a type in an internal package.
+// Config has the fields of redisstore.Config, which documents them, and User and Password, which a
+// URL has. redisstore does not use this type in its API, because go doc does not show the fields of
+// a type in an internal package. redisstore and redissession name each field when they make a
+// Config, so they compile with a later version that has more fields.
 type Config struct {
 	Addrs          []string
 	Socket         string
@@ -56,14 +56,9 @@ type Server struct {
 	conns   map[*conn]struct{} // the connections that the client has
 }
 
-// New checks config, which is a redisstore.Config. The error is driver.ErrInvalid.
-//
-// New copies the fields by name instead of converting redisstore.Config to Config. A conversion
-// compiles only if both types have the same fields. A later version of this package may add a field
-// to Config, and an older redisstore must still compile with that version.
-func New(config any) (*Server, error) {
-	s := &Server{}
-	copyFields(reflect.ValueOf(&s.Config).Elem(), reflect.ValueOf(config))
+// New checks c. The error is driver.ErrInvalid.
+func New(c Config) (*Server, error) {
+	s := &Server{Config: c}
 	s.Addrs, s.TLS = slices.Clone(s.Addrs), s.TLS.Clone()
 	if err := s.check(); err != nil {
 		return nil, err
@@ -76,19 +71,6 @@ func New(config any) (*Server, error) {
 	}
 	s.User, s.Password, s.Sentinel.User, s.Sentinel.Password = "", "", "", ""
 	return s, nil
-}
-
-// copyFields panics if the target has no field of the same name, or if that field has another type.
-// Each call of New copies all fields, so every test that calls New would find such a mistake.
-func copyFields(to, from reflect.Value) {
-	for i := range from.NumField() {
-		field := to.FieldByName(from.Type().Field(i).Name)
-		if field.Kind() == reflect.Struct {
-			copyFields(field, from.Field(i))
-			continue
-		}
-		field.Set(from.Field(i))
-	}
 }
 
 // Addresses returns the addresses to which the client connects first.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
@@ -229,15 +230,15 @@ func TestPHPCrowd(t *testing.T) {
 				key := "PHPREDIS_SESSION:" + b.php.Cookie.Value
 				before := askServer(t, b.raw, "GET", key)
 				mixed.Cookie = b.php.Cookie
-				r := mixed.Run(t.Context(), load.Set(crowd, work, 0))
-				onlyStatus(t, r, http.StatusOK)
-				if n, err := b.golang.Kept(t.Context(), crowd); n != crowd || err != nil {
-					t.Errorf("%d of %d kept, %v", n, crowd, err)
+				r := mixed.Run(t.Context(), load.Set(crowd.Size, work, 0))
+				crowd.Only(t, r, http.StatusOK)
+				if n, err := b.golang.Kept(t.Context(), crowd.Size); n != crowd.Size || err != nil {
+					t.Errorf("%d of %d kept, %v", n, crowd.Size, err)
 				}
 				if after := askServer(t, b.raw, "GET", key); !strings.HasPrefix(after, before) {
 					t.Errorf("what nobody touched was changed: before %q, after %.300q", before, after)
 				}
-				t.Logf("%d requests in %v", crowd, r.Wall)
+				t.Logf("%d requests in %v", crowd.Size, r.Wall)
 			}
 		})
 	}
@@ -251,9 +252,9 @@ func TestPHPCounts(t *testing.T) {
 	servers := []string{b.golang.Base(0), b.php.Base(0)}
 	mixed := *b.golang
 	mixed.Base = func(i int) string { return servers[i%2] }
-	r := mixed.Run(t.Context(), load.Add(crowd, 2*time.Millisecond))
-	onlyStatus(t, r, http.StatusOK)
-	b.want(b.golang, "/value?key=n", fmt.Sprint(crowd))
+	r := mixed.Run(t.Context(), load.Add(crowd.Size, 2*time.Millisecond))
+	crowd.Only(t, r, http.StatusOK)
+	b.want(b.golang, "/value?key=n", fmt.Sprint(crowd.Size))
 }
 
 // TestPHPCrashed has PHP die with a lock that never expires.

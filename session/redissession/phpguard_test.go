@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
@@ -31,7 +32,7 @@ func TestPHPLooksAtItsLock(t *testing.T) {
 				done <- b.php.Run(t.Context(), load.Plan{Requests: 1, Path: func(int) string { return "/set?key=late&work=5s" }})
 			}()
 			eventually(t, "PHP has its lock and loses it", func() bool { return askServer(t, b.raw, "DEL", lock) == "1" })
-			onlyStatus(t, <-done, http.StatusOK)
+			crowd.Only(t, <-done, http.StatusOK)
 			b.want(b.php, "/json?key=late", c.want)
 		})
 	}

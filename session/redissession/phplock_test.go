@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
@@ -83,7 +84,7 @@ func TestPHPOnACluster(t *testing.T) {
 	for _, mode := range []session.Mode{session.Delta, session.Exclusive} {
 		c := serve(t, load.Handler(m, mode))
 		noError(t, c.Start(t.Context()))
-		onlyStatus(t, c.Run(t.Context(), load.Set(20, time.Millisecond, 0)), http.StatusOK)
+		crowd.Only(t, c.Run(t.Context(), load.Set(20, time.Millisecond, 0)), http.StatusOK)
 		if n, err := c.Kept(t.Context(), 20); n != 20 || err != nil {
 			t.Errorf("%d of 20 kept, %v", n, err)
 		}

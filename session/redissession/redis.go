@@ -52,7 +52,7 @@ func Prefix(p string) Option { return func(c *config) { c.prefix = p } }
 // sessionstore.ErrUnavailable if the servers refuse the login or cannot be reached before ctx ends.
 // No error contains a password.
 func Open(ctx context.Context, c redisstore.Config, opts ...Option) (*Redis, error) {
-	server, err := redisconn.New(c)
+	server, err := redisconn.New(settings(c))
 	if err != nil {
 		return nil, fmt.Errorf("redissession: %w", err)
 	}
@@ -70,6 +70,15 @@ func FromURL(ctx context.Context, u *url.URL, opts ...Option) (*Redis, error) {
 		return nil, fmt.Errorf("redissession: %w", err)
 	}
 	return open(ctx, server, append(own, opts...))
+}
+
+// settings returns all fields of c.
+func settings(c redisstore.Config) redisconn.Config {
+	return redisconn.Config{
+		Addrs: c.Addrs, Socket: c.Socket, Cluster: c.Cluster,
+		Sentinel:    redisconn.Sentinel{MasterName: c.Sentinel.MasterName, Credentials: c.Sentinel.Credentials},
+		Credentials: c.Credentials, DB: c.DB, ClientName: c.ClientName, TLS: c.TLS, Dial: c.Dial,
+	}
 }
 
 func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Redis, error) {

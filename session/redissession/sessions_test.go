@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/phpcodec"
@@ -72,15 +73,6 @@ func started(t *testing.T, open func(*redissession.Redis) sessionstore.IndexedSt
 }
 
 // onlyStatus checks that all answers have the given status.
-func onlyStatus(t *testing.T, r load.Report, status int) {
-	t.Helper()
-	if len(r.Errors) > 0 || len(r.Statuses) != 1 || r.Statuses[status] == 0 {
-		t.Errorf("answers %v, errors %v, want only %d", r.Statuses, r.Errors, status)
-	}
-}
-
-const crowd = 100
-
 // TestCrowdKeepsAll has 100 requests of one visitor set a key each.
 func TestCrowdKeepsAll(t *testing.T) {
 	t.Parallel()
@@ -90,7 +82,7 @@ func TestCrowdKeepsAll(t *testing.T) {
 			t.Run(name+"/"+store, func(t *testing.T) {
 				t.Parallel()
 				c := started(t, open, mode)
-				plans := []load.Plan{load.Set(crowd, 0, 0), load.Set(crowd, 25*time.Millisecond, 0), load.Set(crowd, 5*time.Millisecond, time.Second)}
+				plans := []load.Plan{load.Set(crowd.Size, 0, 0), load.Set(crowd.Size, 25*time.Millisecond, 0), load.Set(crowd.Size, 5*time.Millisecond, time.Second)}
 				for range 4 { // five rounds of the quick plans
 					plans = append(plans, plans[0])
 					if name == "Delta" {
@@ -102,12 +94,7 @@ func TestCrowdKeepsAll(t *testing.T) {
 				}
 				for _, p := range plans {
 					noError(t, c.Start(t.Context()))
-					r := c.Run(t.Context(), p)
-					onlyStatus(t, r, http.StatusOK)
-					if n, err := c.Kept(t.Context(), crowd); n != crowd || err != nil {
-						t.Errorf("%d of %d kept in %v, %v", n, crowd, r.Wall, err)
-					}
-					t.Logf("%d requests in %v", p.Requests, r.Wall)
+					crowd.KeepsAll(t, c, p)
 				}
 			})
 		}
@@ -122,21 +109,14 @@ func TestCrowdCounts(t *testing.T) {
 			mode session.Mode
 			plan load.Plan
 		}{
-			{"Exclusive adds all", session.Exclusive, load.Add(crowd, time.Millisecond)},
-			{"Delta adds or refuses", session.Delta, load.Add(crowd, 5*time.Millisecond)},
-			{"Incr", session.Delta, load.Incr(crowd)},
+			{"Exclusive adds all", session.Exclusive, load.Add(crowd.Size, time.Millisecond)},
+			{"Delta adds or refuses", session.Delta, load.Add(crowd.Size, 5*time.Millisecond)},
+			{"Incr", session.Delta, load.Incr(crowd.Size)},
 		} {
 			t.Run(c.name+"/"+store, func(t *testing.T) {
 				t.Parallel()
 				client := started(t, open, c.mode)
-				r := client.Run(t.Context(), c.plan)
-				n, err := client.Value(t.Context(), "n")
-				noError(t, err)
-				refused := r.Statuses[http.StatusConflict]
-				if n == 0 || n+refused != crowd || n != r.Statuses[http.StatusOK] || refused > 0 && c.name[0] != 'D' {
-					t.Errorf("counted %d, answers %v %v", n, r.Statuses, r.Errors)
-				}
-				t.Logf("counted %d, answers %v", n, r.Statuses)
+				crowd.Counts(t, client, c.plan, c.name[0] == 'D')
 			})
 		}
 	}
@@ -151,45 +131,24 @@ func TestLogoutHolds(t *testing.T) {
 			t.Parallel()
 			o := clientOption(startRedis(t).Addr())
 			m := newManager(t, open(newRedis(t, dial(t, o))), newLocker(t, o, redissession.Locks()...))
-			inside, goOn := make(chan bool), make(chan bool)
-			mux := http.NewServeMux()
-			mux.Handle("/", load.Handler(m))
-			mux.Handle("/slow", m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				s := session.From(r.Context())
-				_, err := session.Get[int](s, "started")
-				inside <- true
-				<-goOn
-				if err = errors.Join(err, s.Put(r.FormValue("key"), 1)); err != nil {
-					t.Error(err)
-				}
-			})))
-			c := serve(t, mux)
 			for range 20 {
-				logoutUnder(t, c, inside, goOn)
+				inside, goOn := make(chan bool), make(chan bool)
+				mux := http.NewServeMux()
+				mux.Handle("/", load.Handler(m))
+				mux.Handle("/slow", m.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					s := session.From(r.Context())
+					_, err := session.Get[int](s, "started")
+					inside <- true
+					<-goOn
+					if err = errors.Join(err, s.Put("late", 1)); err != nil {
+						t.Error(err)
+					}
+				})))
+				c := serve(t, mux)
+				noError(t, c.Start(t.Context()))
+				crowd.LogoutHolds(t, c, "/slow", inside, goOn)
 			}
 		})
-	}
-}
-
-func logoutUnder(t *testing.T, c *load.Client, inside, goOn chan bool) {
-	const writers = 5
-	noError(t, c.Start(t.Context()))
-	done := make(chan load.Report)
-	go func() {
-		done <- c.Run(t.Context(), load.Plan{Requests: writers, Path: func(i int) string { return fmt.Sprint("/slow?key=k", i) }})
-	}()
-	for range writers {
-		<-inside
-	}
-	if a, err := c.Get(t.Context(), 0, "/logout"); err != nil || a.Status != http.StatusOK {
-		t.Errorf("logout: %v %v", a, err)
-	}
-	for range writers {
-		goOn <- true
-	}
-	onlyStatus(t, <-done, http.StatusConflict)
-	if a, err := c.Get(t.Context(), 0, "/keys"); a.Body != "\n" || err != nil {
-		t.Errorf("the session is back: %q %v", a.Body, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/session/scsstore"
 	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/session/sessiontest/load"
@@ -112,11 +113,7 @@ func TestCrowdKeepsAll(t *testing.T) {
 			t.Run(fmt.Sprint(name, idle), func(t *testing.T) {
 				t.Parallel()
 				c := serve(t, scsstore.New(open()), func(m *scs.SessionManager) { m.IdleTimeout = idle })
-				r := c.Run(t.Context(), load.Set(100, 25*time.Millisecond, 0))
-				n, err := c.Kept(t.Context(), 100)
-				if n != 100 || err != nil || r.Statuses[200] != 100 {
-					t.Errorf("%d of 100 kept, answers %v, %v", n, r.Statuses, err)
-				}
+				crowd.KeepsAll(t, c, load.Set(crowd.Size, 25*time.Millisecond, 0))
 			})
 		}
 	}
@@ -135,33 +132,14 @@ func TestScsAloneLosesThem(t *testing.T) {
 func TestCountersAreKeptOrRefused(t *testing.T) {
 	t.Parallel()
 	c := serve(t, scsstore.New(sessionstore.NewMemory()))
-	r := c.Run(t.Context(), load.Add(100, 5*time.Millisecond))
-	n, err := c.Value(t.Context(), "n")
-	if err != nil || n == 0 || n != r.Statuses[200] || n+r.Statuses[409] != 100 {
-		t.Errorf("counted %d, answers %v, %v", n, r.Statuses, err)
-	}
+	crowd.Counts(t, c, load.Add(crowd.Size, 5*time.Millisecond), true)
 }
 
 func TestLogoutHolds(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		c, late := serveLate(t, scsstore.New(sessionstore.NewMemory()))
-		const n = 5
-		done := make(chan load.Report)
-		go func() { done <- c.Run(t.Context(), load.Plan{Requests: n, Path: func(int) string { return "/late" }}) }()
-		for range n {
-			<-late.inside
-		}
-		if a, err := c.Get(t.Context(), 0, "/logout"); err != nil || a.Status != 200 {
-			t.Error(a, err)
-		}
-		close(late.goOn)
-		if r := <-done; r.Statuses[409] != n {
-			t.Errorf("requests that write after the logout got %v", r.Statuses)
-		}
-		if a, _ := c.Get(t.Context(), 0, "/keys"); strings.TrimSpace(a.Body) != "" {
-			t.Errorf("the session is back: %q", a.Body)
-		}
+		crowd.LogoutHolds(t, c, "/late", late.inside, late.goOn)
 	}
 }
 

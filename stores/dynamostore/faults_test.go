@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/internal/server/fakes"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
@@ -34,8 +33,15 @@ func open(t *testing.T, s *overhttptest.Service, opts ...register.Option) (*regi
 	return store, f
 }
 
-// A lost reply and throttling are repaired by reading and, if nothing was written, by writing
-// again. The caller gets what it has asked for, once.
+// answers gives the next requests of a front end an answer.
+func answers(f *overhttptest.Front, answer overhttptest.Answer) func(reads, writes int) {
+	return func(reads, writes int) {
+		f.Next("GetItem", reads, answer)
+		f.Next("Scan", reads, answer)
+		f.Next("PutItem", writes, answer)
+	}
+}
+
 func TestDisturbances(t *testing.T) {
 	throttled := overhttptest.Say(400, failure("ThrottlingException"), false)
 	all := map[string]overhttptest.Answer{
@@ -52,46 +58,20 @@ func TestDisturbances(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 				store, f := open(t, s)
-				r := request("job")
-				disturb := func() {
-					f.Next("GetItem", 3, throttled)
-					f.Next("PutItem", 1, answer)
-				}
-				disturb()
-				g, err := store.Acquire(t.Context(), r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				disturb()
-				if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || e.Fence != g.Fence {
-					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
-				}
-				disturb()
-				if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
-					t.Errorf("Release: %v, %v", out, err)
-				}
-				if n, err := store.Acquire(t.Context(), request("job")); err != nil || !safety.Rises(t, n.Fence, g.Fence) {
-					t.Errorf("the next Acquire: %+v, %v", n, err)
-				}
+				overhttptest.CheckDisturbances(t, store, func(reads, writes int) {
+					f.Next("GetItem", reads, throttled)
+					f.Next("PutItem", writes, answer)
+				})
 			})
 		})
 	}
 }
 
-// Errors by which the service refuses for good: nothing was written, and to repeat it does not
-// help.
 func TestRefusals(t *testing.T) {
 	for _, kind := range []string{"AccessDeniedException", "ValidationException", "ResourceNotFoundException", "UnrecognizedClientException"} {
 		inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 			store, f := open(t, s)
-			s.Counts()
-			f.Next("PutItem", 2, overhttptest.Say(400, failure(kind), false))
-			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
-				t.Errorf("%s: %v", kind, err)
-			}
-			if n := s.Counts()["PutItem"]; n != 1 {
-				t.Errorf("%s: %d writes", kind, n)
-			}
+			overhttptest.CheckRefusal(t, store, func() int { return s.Counts()["PutItem"] }, answers(f, overhttptest.Say(400, failure(kind), false)))
 		})
 	}
 }
@@ -123,31 +103,13 @@ func TestHolderInTheRefusal(t *testing.T) {
 	})
 }
 
-// The effect of a write arrives after its caller has given up and cleaned up.
 func TestLateEffect(t *testing.T) {
-	inMemory(t, func(t *testing.T, f *fakes.DynamoDB, s *overhttptest.Service) {
-		store, front := open(t, s)
+	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
+		store, f := open(t, s)
 		other, _ := open(t, s)
-		sent := make(chan func() *httptest.ResponseRecorder, 1)
-		front.Next("PutItem", 1, func(_ http.ResponseWriter, carryOut func() *httptest.ResponseRecorder) {
-			sent <- carryOut
-			<-time.After(driver.MaxSilence)
-			panic(http.ErrAbortHandler)
-		})
-		r := request("job")
-		if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrHeld) {
-			t.Fatalf("Acquire: %v", err)
-		}
-		if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
-			t.Errorf("the clean-up: %v, %v", out, err)
-		}
-		if code := (<-sent)().Code; code != http.StatusBadRequest {
+		if code := overhttptest.CheckLateEffect(t, store, other, f, "PutItem"); code != http.StatusBadRequest {
 			t.Errorf("the late write is answered %d", code)
 		}
-		if _, err := other.Acquire(t.Context(), request("job")); err != nil {
-			t.Errorf("the next caller: %v", err)
-		}
-		<-time.After(driver.MaxSilence) // until the service has given the lost request up
 	})
 }
 
@@ -170,35 +132,13 @@ func TestList(t *testing.T) {
 	})
 }
 
-// A proxy that answers 200 to everything, as for maintenance, grants no lock: its reply says
-// neither that a name is free nor that an item was written.
 func TestPortal(t *testing.T) {
 	for _, body := range []string{"<html>Please log in</html>", `{"status":"maintenance"}`, "null", ""} {
 		inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 			store, f := open(t, s)
 			other, _ := open(t, s)
-			answer := func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
-				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
-				w.Write([]byte(body))
-			}
-			f.Next("GetItem", 1, answer)
-			if _, err := store.Inspect(t.Context(), "job"); !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("%q: GetItem: %v", body, err)
-			}
-			f.Next("Scan", 1, answer)
-			if _, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("%q: Scan: %v", body, err)
-			}
-			f.Next("PutItem", 1000, answer)
-			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
+			if err := overhttptest.CheckPortal(t, store, other, answers(f, overhttptest.Say(200, body, false))); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
 				t.Errorf("%q: PutItem: %v", body, err)
-			}
-			if st, err := other.Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
-				t.Errorf("%q: nothing was written: %+v, %v", body, st, err)
-			}
-			f.Next("PutItem", 1, answer)
-			if _, err := store.Acquire(t.Context(), request("job")); err != nil {
-				t.Errorf("%q: when it is gone: %v", body, err)
 			}
 		})
 	}
@@ -208,10 +148,7 @@ func TestPortal(t *testing.T) {
 func TestScanWithoutItems(t *testing.T) {
 	inMemory(t, func(t *testing.T, _ *fakes.DynamoDB, s *overhttptest.Service) {
 		store, f := open(t, s)
-		f.Next("Scan", 1, func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
-			w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
-			w.Write([]byte("{}"))
-		})
+		f.Next("Scan", 1, overhttptest.Say(200, "{}", false))
 		if states, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
 			t.Errorf("List: %v, %v", states, err)
 		}

@@ -20,13 +20,19 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	}
 	defer s.endCall(f)
-	if r.Detached {
-		lease := r // a copy, because acquireLease moves its request to the heap
-		return s.acquireLease(f, &lease)
-	}
-	h, err := s.acquire(ctx, f, &r)
-	if err != nil {
+	h, err := s.findLive(f, r.Token.Text())
+	switch {
+	case err != nil:
 		return driver.Grant{}, err
+	case r.Detached && (h == nil || h.reserved != nil):
+		lease := r // a copy, because acquireLease moves its request to the heap
+		return s.acquireLease(f, &lease, h)
+	case h != nil: // an earlier Acquire or Wait got it
+		h.claim()
+	default:
+		if h, err = s.acquire(ctx, f, &r); err != nil {
+			return driver.Grant{}, err
+		}
 	}
 	return driver.Grant{Fence: h.fence, Shared: h.shared}, nil
 }
@@ -44,20 +50,9 @@ func (s *Store) check(r *driver.Request) error {
 	return nil
 }
 
-func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (*hold, error) {
-	if h := f.find(r.Token.Text()); h != nil {
-		live, err := s.verify(f, h)
-		if err != nil {
-			return nil, err
-		}
-		if live {
-			h.claim()
-			return h, nil
-		}
-	}
-	var h *hold
+func (s *Store) acquire(ctx context.Context, f *file, r *driver.Request) (h *hold, err error) {
 	var m manners
-	err := s.insist(f, func() (err error) {
+	err = s.insist(f, func() (err error) {
 		h, err = s.try(ctx, f, r, &m)
 		return err
 	})

@@ -18,25 +18,16 @@ type refusal struct {
 
 func (*refusal) Error() string { return "refused" }
 
-// admit checks whether the record of a file allows a hold. The caller has the kernel's lock on the
-// file. admit returns nil if the record allows the hold, and otherwise the reason why not.
-func admit(rec *record, wall time.Time) *refusal {
-	if !rec.valid {
-		return nil
-	}
-	if left := rec.intentEnd.timeLeft(wall); rec.intent != 0 && left > 0 {
-		return &refusal{intent: rec.intent, left: left}
-	}
-	return coolingFor(rec, wall)
-}
-
-// admits returns an error if the record does not allow a hold: a refusal (see admit), or the error
-// of hands.
+// admits returns nil if the record of a file allows a hold. Otherwise it returns a refusal, or the
+// error of hands.
 func (r *record) admits(path string, wall time.Time) error {
-	if err := r.hands(path); err != nil {
+	if err := r.hands(path); err != nil || !r.valid {
 		return err
 	}
-	if no := admit(r, wall); no != nil {
+	if left := r.intentEnd.timeLeft(wall); r.intent != 0 && left > 0 {
+		return &refusal{intent: r.intent, left: left}
+	}
+	if no := coolingFor(r, wall); no != nil {
 		return no
 	}
 	return nil

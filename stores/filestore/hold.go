@@ -60,6 +60,19 @@ func (s *Store) live(ctx context.Context, name, token string) (*file, *hold, err
 	return f, h, nil
 }
 
+// findLive returns the hold of token, or nil if there is none or it was lost.
+func (s *Store) findLive(f *file, token string) (*hold, error) {
+	h := f.find(token)
+	if h == nil {
+		return nil, nil
+	}
+	live, err := s.verify(f, h)
+	if err != nil || !live {
+		return nil, err
+	}
+	return h, nil
+}
+
 // verify reports whether h is still held, and forgets h if it is not. If the record of h is lost,
 // verify writes it again, unless another program has written into the file.
 func (s *Store) verify(f *file, h *hold) (bool, error) {

@@ -9,102 +9,88 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// acquireLease tries once to get a detached hold.
-func (s *Store) acquireLease(f *file, r *driver.Request) (g driver.Grant, err error) {
+// acquireLease tries to get a detached hold. If the token already has a reservation, acquireLease
+// turns it into the detached hold; otherwise reserved is nil.
+func (s *Store) acquireLease(f *file, r *driver.Request, reserved *hold) (g driver.Grant, err error) {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	if h := f.find(r.Token.Text()); h != nil {
-		live, err := s.verify(f, h)
-		switch {
-		case err != nil:
-			return driver.Grant{}, err
-		case live && h.reserved == nil: // an earlier Acquire took an ordinary hold with this token
-			return driver.Grant{Fence: h.fence, Shared: h.shared}, nil
-		case live:
-			return s.claimLease(f, h, r, b)
-		}
-	}
 	var m manners
+	grant := func(c *conn) (err error) {
+		g, err = s.grantLease(f, c, r, b, reserved, &m)
+		return err
+	}
+	if reserved != nil { // it has the kernel's lock, which a detached hold does without
+		if err := grant(reserved.conn); err != nil {
+			return driver.Grant{}, err
+		}
+		reserved.claim()
+		f.forget(reserved)
+		f.unlockSpare(reserved.conn)
+		return g, nil
+	}
 	lock := s.lockExclusive
 	if r.Replaces.Text() != "" {
 		lock = s.lockLease
 	}
 	err = s.insist(f, func() error {
-		c, err := lock(f, func(c *conn) error {
-			g, err = s.grantLease(f, c, r, b, &m)
-			return err
-		})
+		c, err := lock(f, grant)
 		if err == nil {
-			c.unlock()
-			f.keepSpare(c)
+			f.unlockSpare(c)
 		}
 		return err
 	})
 	return g, err
 }
 
-// claimLease turns the reservation h into a detached hold. It writes the lease into the file, and
-// then frees the kernel's lock, which the reservation had.
-func (s *Store) claimLease(f *file, h *hold, r *driver.Request, b *buffer) (driver.Grant, error) {
-	rec := b.read(h.conn)
+// grantLease writes a lease for r into the file, if the record allows it. The caller has the
+// kernel's lock. The lease lasts for r.TTL, or for the rest of the lease that the token already has
+// if that is longer.
+func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer, reserved *hold, m *manners) (driver.Grant, error) {
+	rec := b.read(c)
 	if err := rec.hands(f.path); err != nil {
 		return driver.Grant{}, err
 	}
-	g, err := s.writeLease(f, h.conn, r, b, h.fence)
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	h.claim()
-	f.forget(h)
-	h.conn.unlock()
-	f.keepSpare(h.conn)
-	return g, nil
-}
-
-// grantLease grants a detached hold if the record allows it. The caller has the kernel's lock.
-func (s *Store) grantLease(f *file, c *conn, r *driver.Request, b *buffer, m *manners) (driver.Grant, error) {
-	rec, wall := b.read(c), s.config.wall()
-	if err := rec.hands(f.path); err != nil {
-		return driver.Grant{}, err
-	}
-	if left, ok := rec.hasLease(r.Token.Text(), wall); ok && left > 0 {
-		return s.writeLease(f, c, r, b, rec.fence)
-	}
-	if r.Replaces.Text() != "" {
-		if left, ok := rec.hasLease(r.Replaces.Text(), wall); !ok || left == 0 {
-			return driver.Grant{}, fmt.Errorf("%w: the lease to be replaced is over", driver.ErrLost)
-		}
-	} else {
-		if no := admit(rec, wall); no != nil {
-			return driver.Grant{}, no
-		}
-		if no := s.yield(c, false, m); no != nil {
-			return driver.Grant{}, no
-		}
-	}
-	fence, _, err := mint(rec.fence, r.FenceAbove, false, wall)
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	return s.writeLease(f, c, r, b, fence)
-}
-
-// writeLease grants the request r: it writes a lease into the file. The lease lasts for r.TTL, or
-// for the rest of the lease that the token already has if that is longer.
-func (s *Store) writeLease(f *file, c *conn, r *driver.Request, b *buffer, fence uint64) (driver.Grant, error) {
 	from, wall := s.config.clock.Now(), s.config.wall()
-	ttl := r.TTL
-	if left, ok := b.rec.hasLease(r.Token.Text(), wall); ok {
-		ttl = max(ttl, left)
+	left, _ := rec.hasLease(r.Token.Text(), wall)
+	fence := rec.fence // the token has this lease already
+	if reserved != nil {
+		fence = reserved.fence
+	} else if left == 0 {
+		var err error
+		if fence, err = s.newLeaseFence(f, c, r, rec, m, wall); err != nil {
+			return driver.Grant{}, err
+		}
 	}
-	b.next = record{
-		fence: fence, epoch: fence, cool: momentIn(ttl, wall), owner: ownerOf(&r.Holder, wall.UnixMicro()), name: bytesOf(f.name),
-		lease: lease{sha256.Sum256([]byte(r.Token.Text()))},
-	}
+	ttl := max(r.TTL, left)
+	b.next.setDetached(f, r, fence, ttl, wall)
 	if err := b.write(c); err != nil {
 		return driver.Grant{}, unavailable(f.path, err)
 	}
 	return driver.Grant{Fence: fence, From: from, TTL: ttl}, nil
+}
+
+// newLeaseFence returns the fence of a new lease, if the record allows one.
+func (s *Store) newLeaseFence(f *file, c *conn, r *driver.Request, rec *record, m *manners, wall time.Time) (uint64, error) {
+	if r.Replaces.Text() != "" {
+		if left, _ := rec.hasLease(r.Replaces.Text(), wall); left == 0 {
+			return 0, fmt.Errorf("%w: the lease to be replaced is over", driver.ErrLost)
+		}
+	} else if err := rec.admits(f.path, wall); err != nil {
+		return 0, err
+	} else if no := s.yield(c, false, m); no != nil {
+		return 0, no
+	}
+	fence, _, err := mint(rec.fence, r.FenceAbove, false, wall)
+	return fence, err
+}
+
+// hasLease reports whether the record has a lease that belongs to token, and how much time is left
+// of that lease.
+func (r *record) hasLease(token string, wall time.Time) (left time.Duration, ok bool) {
+	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
+		return 0, false
+	}
+	return r.cool.timeLeft(wall), true
 }
 
 // changeLease changes the record of the lease that belongs to token. It locks the file, calls edit,
@@ -196,8 +182,7 @@ func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Du
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	c.unlock() // the name stays taken, so no waiter is woken
-	f.keepSpare(c)
+	f.unlockSpare(c) // the name stays taken
 	return g, nil
 }
 

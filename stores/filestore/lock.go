@@ -39,8 +39,7 @@ func (s *Store) lock(f *file, shared bool, whileLocked func(*conn) error) (*conn
 		case !same:
 			c.close()
 		case refused != nil:
-			c.unlock() // nothing has changed, so no waiter is woken
-			f.keepSpare(c)
+			f.unlockSpare(c)
 			return nil, refused
 		default:
 			return c, nil
@@ -93,6 +92,13 @@ func (f *file) keepSpare(c *conn) {
 	} else {
 		c.close()
 	}
+}
+
+// unlockSpare unlocks c and keeps it as the spare descriptor. It wakes no waiter that polls, because
+// nothing has changed for them (see giveBack).
+func (f *file) unlockSpare(c *conn) {
+	c.unlock()
+	f.keepSpare(c)
 }
 
 // refresh makes sure that the spare descriptor belongs to the file to which the path leads.

@@ -194,6 +194,14 @@ func (r *record) setShared(f *file, h *hold, old *record, wall time.Time) {
 	}
 }
 
+// setDetached makes r the head record of a detached hold that lasts for ttl.
+func (r *record) setDetached(f *file, q *driver.Request, fence uint64, ttl time.Duration, wall time.Time) {
+	*r = record{
+		fence: fence, epoch: fence, cool: momentIn(ttl, wall), owner: ownerOf(&q.Holder, wall.UnixMicro()), name: bytesOf(f.name),
+		lease: lease{sha256.Sum256([]byte(q.Token.Text()))},
+	}
+}
+
 // ownerOf describes a holder in this process.
 func ownerOf(h *driver.Holder, since int64) owner {
 	m := machine()
@@ -320,15 +328,6 @@ func (r *record) endLease() {
 	if r.lease.taken() {
 		r.cool, r.lease = moment{}, lease{}
 	}
-}
-
-// hasLease reports whether the record has a lease that belongs to token, and how much time is left
-// of that lease.
-func (r *record) hasLease(token string, wall time.Time) (left time.Duration, ok bool) {
-	if !r.valid || !r.lease.taken() || r.lease.token != sha256.Sum256([]byte(token)) {
-		return 0, false
-	}
-	return r.cool.timeLeft(wall), true
 }
 
 // leaseHold returns the detached hold that the lease stands for, as Inspect reports it.

@@ -23,8 +23,8 @@ import (
 // readers that let a writer go first; and all waiters on systems without hasKernelQueue, on a
 // network file system, and from the 65th waiter of a process on. The latter get threads in turn.
 const (
-	firstLook = time.Millisecond      // the first pause of a waiter that polls
-	pollLook  = 50 * time.Millisecond // the longest such pause
+	minPause = time.Millisecond      // the first pause of a waiter that polls
+	maxPause = 50 * time.Millisecond // the longest such pause
 
 	// While waiters without a thread poll, a waiter leaves its thread and its place after a turn,
 	// and polls. Each further turn of the same wait is twice as long, up to maxTurn, so that a
@@ -32,26 +32,25 @@ const (
 	minTurn = 2 * time.Second
 	maxTurn = 32 * time.Second
 
-	// pathLook is how often a waiter in the kernel's queue checks that the file was not removed or
+	// pathCheck is how often a waiter in the kernel's queue checks that the file was not removed or
 	// replaced.
-	pathLook = time.Second
+	pathCheck = time.Second
 
-	promoteLook = 50 * time.Millisecond // the pause of a reader that waits to be promoted, on a system without a list of locks
+	promotePause = 50 * time.Millisecond // the pause of a reader that waits to be promoted, on a system without a list of locks
 
 	// reservation is how long the caller of Wait may rely on a reservation. The store keeps the
 	// hold a little longer, for driver.MaxReservation.
 	reservation = driver.MaxReservation - 50*time.Millisecond
 )
 
-// waiter is one call of Wait.
+// waiter is one call of Wait. Until it succeeds, it tries to take the lock (see try) or, if it only
+// watches, checks whether the lock is free (see checkFree), and pauses after each refusal.
 type waiter struct {
 	f       *file
 	r       *driver.Request
-	aside   bool  // the waiter does not take the lock
-	conn    *conn // has the waiter's mark while it pauses; nil during a look, and if aside is true
-	looks   int   // how many times it has looked at the lock
+	watches bool // the waiter does not take the lock
 	manners manners
-	pause   time.Duration // the last pause
+	pause   time.Duration // the last pause; 0 before the first one
 	turn    time.Duration // how long it keeps its thread if others seek one
 }
 
@@ -78,37 +77,43 @@ func (s *Store) Wait(ctx context.Context, r driver.Request, reserve bool) (drive
 	if h != nil && (h.reserved != nil || h.shared == r.Shared || r.Shared) {
 		return driver.Grant{}, nil // the token already has the hold that it wants
 	}
-	w := &waiter{f: f, r: &r, aside: !reserve || h != nil}
+	w := &waiter{f: f, r: &r, watches: !reserve || h != nil}
 	for {
-		g, no, err := s.look(ctx, w)
-		if no == nil {
+		g, err := s.serve(ctx, w)
+		no, refused := err.(*refusal)
+		if !refused {
 			return g, err
 		}
 		if err := s.pause(ctx, w, no); err != nil {
-			if w.conn != nil {
-				w.conn.close()
-			}
 			return driver.Grant{}, err
 		}
 	}
 }
 
-// returnConn makes the waiter's descriptor the spare one of the file.
-func (w *waiter) returnConn() {
-	if w.conn != nil {
-		w.f.drop() // a call in the meantime may have opened another one
-		w.f.spare, w.conn = w.conn, nil
-		w.f.spare.unmark()
+// serve gives the waiter what it waits for, or returns a refusal. The caller holds f.mu, which is
+// unlocked while the waiter stands in the kernel's queue.
+func (s *Store) serve(ctx context.Context, w *waiter) (driver.Grant, error) {
+	if err := s.refresh(w.f); err != nil {
+		return driver.Grant{}, err
 	}
+	if w.watches {
+		return driver.Grant{}, s.checkFree(w)
+	}
+	return s.reserve(ctx, w)
 }
 
-// pause waits until the next look at the lock. The caller holds f.mu, which is unlocked meanwhile.
+// pause waits until it is time to serve w again. Meanwhile a waiter that wants the lock has its mark
+// on the file. The caller holds f.mu, which is unlocked during the pause.
 func (s *Store) pause(ctx context.Context, w *waiter, no *refusal) error {
-	freed := w.f.freed
-	if w.aside {
+	f, freed := w.f, w.f.freed
+	var marked *conn
+	if w.watches {
 		freed = nil
+	} else if s.guarantees.FIFO && f.spare != nil {
+		marked, f.spare = f.spare, nil
+		marked.markPolling()
 	}
-	w.f.mu.Unlock()
+	f.mu.Unlock()
 	t := time.NewTimer(w.nextPause(no))
 	select {
 	case <-ctx.Done():
@@ -117,8 +122,16 @@ func (s *Store) pause(ctx context.Context, w *waiter, no *refusal) error {
 	case <-t.C:
 	}
 	t.Stop()
-	w.f.mu.Lock()
-	return s.waitOver(ctx)
+	f.mu.Lock()
+	err := s.waitOver(ctx)
+	if marked != nil && err != nil {
+		marked.close()
+	} else if marked != nil {
+		f.drop() // a call in the meantime may have opened another one
+		f.spare = marked
+		marked.unmark()
+	}
+	return err
 }
 
 // waitOver returns why a wait is over, or nil.
@@ -131,46 +144,23 @@ func (s *Store) waitOver(ctx context.Context) error {
 	}
 }
 
-// nextPause returns the time until the next look. It is short at first and grows with each look. It
-// has a random part, so that two waiters do not look at the same time. If the reason for the
-// refusal has a known end, the next look waits for that end.
+// nextPause returns the length of the next pause. It is short at first and grows with each pause. It
+// has a random part, so that two waiters do not try at the same time. If the reason for the refusal
+// has a known end, the pause ends then.
 func (w *waiter) nextPause(no *refusal) time.Duration {
-	w.pause = min(max(2*w.pause, firstLook), pollLook)
+	w.pause = min(max(2*w.pause, minPause), maxPause)
 	if no.left > 0 {
-		return min(no.left+time.Millisecond, pollLook)
+		return min(no.left+time.Millisecond, maxPause)
 	}
 	return w.pause + rand.N(w.pause/2+1)
-}
-
-// look tries to get the lock, and waits for it in the kernel's queue if it can. The caller holds
-// f.mu, which is unlocked while the waiter stands in the queue. The refusal says why it did not get
-// the lock.
-func (s *Store) look(ctx context.Context, w *waiter) (g driver.Grant, no *refusal, err error) {
-	f := w.f
-	w.looks++
-	w.returnConn()
-	if err = s.refresh(f); err != nil {
-		return g, nil, err
-	}
-	if w.aside {
-		err = s.peek(f, w, w.r)
-	} else if err = s.peekRecord(f); err == nil {
-		g, err = s.reserve(ctx, w)
-	}
-	no, refused := err.(*refusal)
-	if !refused {
-		return g, nil, err
-	}
-	if !w.aside && s.guarantees.FIFO && f.spare != nil {
-		w.conn, f.spare = f.spare, nil
-		w.conn.markPolling()
-	}
-	return g, no, nil
 }
 
 // reserve gets the lock for a waiter, or returns a refusal. The hold is a reservation: it ends
 // after driver.MaxReservation unless the caller claims it with Acquire.
 func (s *Store) reserve(ctx context.Context, w *waiter) (driver.Grant, error) {
+	if err := s.recordAdmits(w.f, w.f.spare); err != nil {
+		return driver.Grant{}, err
+	}
 	h, err := s.try(ctx, w.f, w.r, &w.manners)
 	if no, refused := err.(*refusal); refused && *no == (refusal{}) && s.guarantees.FIFO {
 		h, err = s.queueAndTry(ctx, w)
@@ -211,7 +201,7 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 		return &refusal{}
 	}
 	c.markQueued(w.r.Shared)
-	if err := s.peekRecord(f); err != nil {
+	if err := s.recordAdmits(f, c); err != nil {
 		return err
 	}
 	b := block(c, w.r.Shared)
@@ -238,7 +228,7 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 // await waits for the lock that b waits for, or until the turn of w is over. After an error, c is
 // closed.
 func (s *Store) await(ctx context.Context, w *waiter, c *conn, b *blocked) error {
-	t := time.NewTicker(pathLook)
+	t := time.NewTicker(pathCheck)
 	defer t.Stop()
 	w.turn = min(max(2*w.turn, minTurn), maxTurn)
 	over := time.Now().Add(w.turn)
@@ -258,10 +248,10 @@ func (s *Store) await(ctx context.Context, w *waiter, c *conn, b *blocked) error
 			return driver.ErrClosed
 		case <-t.C:
 			same, err := c.current()
-			sought := time.Now().After(over) && time.Since(time.Unix(0, threadSought.Load())) < 2*pollLook
+			sought := time.Now().After(over) && time.Since(time.Unix(0, threadSought.Load())) < 2*maxPause
 			if err == nil && !same || sought {
 				b.leave(c)
-				w.pause = pollLook // so that another waiter gets the thread
+				w.pause = maxPause // so that another waiter gets the thread
 				return &refusal{}
 			}
 		}
@@ -281,13 +271,14 @@ func (s *Store) unclaimed(name string, h *hold) {
 	}
 }
 
-// peek finds out whether the caller could get the lock now. If possible, it does so without trying
-// to take the lock.
-func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
-	own := f.find(r.Token.Text())
+// checkFree returns nil if the caller could get the lock now, and otherwise a refusal. If possible,
+// it does so without trying to take the lock.
+func (s *Store) checkFree(w *waiter) error {
+	f, shared := w.f, w.r.Shared
+	own := f.find(w.r.Token.Text())
 	if own == nil {
 		// The promotion of a reader checks all this itself.
-		if err := s.peekRecord(f); err != nil {
+		if err := s.recordAdmits(f, f.spare); err != nil {
 			return err
 		}
 	}
@@ -296,7 +287,7 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	if own != nil {
 		others--
 	}
-	if r.Shared {
+	if shared {
 		others = 0
 		for _, l := range locks {
 			if !l.shared {
@@ -310,33 +301,26 @@ func (s *Store) peek(f *file, w *waiter, r *driver.Request) error {
 	case err == nil && complete:
 		return nil
 	case own == nil:
-		return s.probe(f, r.Shared)
-	case w.looks == 1:
-		return &refusal{left: promoteLook}
+		return s.checkByTrying(f, shared)
+	case w.pause == 0:
+		return &refusal{left: promotePause}
 	}
 	return nil
 }
 
-// peekRecord returns a refusal if the file shows a cool-down, a lease, or a promotion that is under
-// way. It takes no lock.
-func (s *Store) peekRecord(f *file) error {
-	b := buffers.Get().(*buffer)
-	defer buffers.Put(b)
-	return b.read(f.spare).admits(f.path, s.config.wall())
-}
-
-// probe tries to take the lock, to find out whether the caller could get it now. If the try
-// succeeds, probe gives the lock back.
-func (s *Store) probe(f *file, shared bool) error {
-	c, err := s.lock(f, shared, func(c *conn) error {
-		b := buffers.Get().(*buffer)
-		defer buffers.Put(b)
-		return b.read(c).admits(f.path, s.config.wall())
-	})
+// checkByTrying takes the lock and gives it back, to find out whether the caller could get it now.
+func (s *Store) checkByTrying(f *file, shared bool) error {
+	c, err := s.lock(f, shared, func(c *conn) error { return s.recordAdmits(f, c) })
 	if err != nil {
 		return err
 	}
-	c.unlock()
-	f.keepSpare(c)
+	f.unlockSpare(c)
 	return nil
+}
+
+// recordAdmits is record.admits for the record in the file of c.
+func (s *Store) recordAdmits(f *file, c *conn) error {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	return b.read(c).admits(f.path, s.config.wall())
 }

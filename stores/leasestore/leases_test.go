@@ -38,8 +38,14 @@ func open(t *testing.T, s *overhttptest.Service, server bool) (*register.Store, 
 	return store, f
 }
 
-// A lost reply and an API server that is busy are repaired by reading and, if nothing was written,
-// by writing again. The caller gets what it has asked for, once.
+// answers gives the next requests of a front end an answer.
+func answers(f *overhttptest.Front, answer overhttptest.Answer) func(reads, writes int) {
+	return func(reads, writes int) {
+		f.Next("read", reads, answer)
+		f.Next("write", writes, answer)
+	}
+}
+
 func TestDisturbances(t *testing.T) {
 	all := map[string]overhttptest.Answer{"conflict": overhttptest.Say(409, "", false)}
 	for _, effect := range []bool{true, false} {
@@ -52,67 +58,36 @@ func TestDisturbances(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, _ *fakes.Kubernetes, s *overhttptest.Service) {
 				store, f := open(t, s, false)
-				r := request("job")
-				disturb := func() {
-					f.Next("read", 3, overhttptest.Say(503, "", false))
-					f.Next("write", 1, answer)
-				}
-				disturb()
-				g, err := store.Acquire(t.Context(), r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				disturb()
-				if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || e.Fence != g.Fence {
-					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
-				}
-				disturb()
-				if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
-					t.Errorf("Release: %v, %v", out, err)
-				}
+				overhttptest.CheckDisturbances(t, store, func(reads, writes int) {
+					f.Next("read", reads, overhttptest.Say(503, "", false))
+					f.Next("write", writes, answer)
+				})
 			})
 		})
 	}
 }
 
-// A proxy that answers 200 or 404 to everything, as for maintenance, frees no name, ends no hold
-// and grants no lock.
+// A proxy may also answer 404, which is no answer of an API server about a Lease.
 func TestPortal(t *testing.T) {
 	for body, status := range map[string]int{"<html>Please log in</html>": 200, "{}": 200, "": 200, "default backend - 404": 404} {
 		inMemory(t, func(t *testing.T, _ *fakes.Kubernetes, s *overhttptest.Service) {
 			store, f := open(t, s, false)
 			other, _ := open(t, s, false)
-			answer := func(w http.ResponseWriter, _ func() *httptest.ResponseRecorder) {
-				w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
-				w.WriteHeader(status)
-				w.Write([]byte(body))
-			}
-			f.Next("read", 1, answer)
-			if _, err := store.Inspect(t.Context(), "job"); !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("%q: a read: %v", body, err)
-			}
-			f.Next("read", 1, answer)
-			if states, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
-				t.Errorf("%q: a list: %v, %v", body, states, err)
-			}
-			f.Next("write", 1000, answer)
-			if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) && status == 200 || err == nil {
+			if err := overhttptest.CheckPortal(t, store, other, answers(f, overhttptest.Say(status, body, false))); !errors.Is(err, driver.ErrUncertain) && status == 200 {
 				t.Errorf("%q: a write: %v", body, err)
-			}
-			if st, err := other.Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
-				t.Errorf("%q: nothing was written: %+v, %v", body, st, err)
-			}
-			r := request("held")
-			if _, err := other.Acquire(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-			f.Next("write", 0, nil)
-			f.Next("read", 1, answer)
-			if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), r.TTL); errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired) {
-				t.Errorf("%q: a hold: %v", body, err)
 			}
 		})
 	}
+}
+
+func TestLateEffect(t *testing.T) {
+	inMemory(t, func(t *testing.T, _ *fakes.Kubernetes, s *overhttptest.Service) {
+		store, f := open(t, s, false)
+		other, _ := open(t, s, false)
+		if code := overhttptest.CheckLateEffect(t, store, other, f, "write"); code != http.StatusConflict {
+			t.Errorf("the late write is answered %d", code)
+		}
+	})
 }
 
 // Without the rights, nothing is written, and the error is not one of the lock.

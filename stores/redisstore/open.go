@@ -17,11 +17,20 @@ import (
 // driver.ErrUnavailable if the servers cannot be reached or have settings that lose locks. The
 // error says what to do. With Lazy, Open does not connect.
 func Open(ctx context.Context, c Config, opts ...Option) (*Store, error) {
-	server, err := redisconn.New(c)
+	server, err := redisconn.New(settings(c))
 	if err != nil {
 		return nil, err
 	}
 	return open(ctx, server, opts)
+}
+
+// settings returns all fields of c.
+func settings(c Config) redisconn.Config {
+	return redisconn.Config{
+		Addrs: c.Addrs, Socket: c.Socket, Cluster: c.Cluster,
+		Sentinel:    redisconn.Sentinel{MasterName: c.Sentinel.MasterName, Credentials: c.Sentinel.Credentials},
+		Credentials: c.Credentials, DB: c.DB, ClientName: c.ClientName, TLS: c.TLS, Dial: c.Dial,
+	}
 }
 
 func open(ctx context.Context, server *redisconn.Server, opts []Option) (*Store, error) {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit/storeurl"
@@ -44,19 +45,11 @@ func openURL(ctx context.Context, u *url.URL, o storeurl.Opening) (driver.Store,
 	if o.Lazy && !query.Has("lazy") {
 		opts = append(opts, Lazy())
 	}
-	with := func(name, value string) {
-		query.Set(name, value)
-		there := *u
-		there.RawQuery = query.Encode()
-		u = &there
-	}
 	if o.ForgetSoon && !query.Has("fence-keep") {
-		with("fence-keep", "1m")
+		opts = append(opts, FenceKeep(time.Minute))
 	}
 	if o.Lenient {
-		with("eviction", "allow")
-		with("durable", "no")
-		with("lazy", "yes")
+		opts = append(opts, AllowEviction(), notDurable, Lazy())
 	}
 	s, err := FromURL(ctx, u, opts...)
 	if err != nil {
@@ -64,6 +57,9 @@ func openURL(ctx context.Context, u *url.URL, o storeurl.Opening) (driver.Store,
 	}
 	return s, nil
 }
+
+// notDurable undoes Durable.
+func notDurable(c *config) { c.durable = false }
 
 func servers(u *url.URL) (addresses []string, encrypted bool) {
 	query := u.Query()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/redisconn"
+	"github.com/padlock-go/padlock/storekit/storeurl"
 )
 
 func parsed(t *testing.T, raw string) (*redisconn.Server, config, error) {
@@ -128,5 +129,38 @@ func TestURLTLS(t *testing.T) {
 	}
 	if c := s.TLS; c.ServerName != "n" || !c.InsecureSkipVerify {
 		t.Errorf("TLS is %+v", c)
+	}
+}
+
+// TestOpening opens URLs in the ways of package open. The URL wins over all of them but Lenient.
+func TestOpening(t *testing.T) {
+	dir := t.TempDir()
+	for _, row := range []struct {
+		query                 string
+		o                     storeurl.Opening
+		evicts, durable, lazy bool
+		keep                  time.Duration
+	}{
+		{"lazy=yes&durable=yes", storeurl.Opening{}, false, true, true, DefaultFenceKeep},
+		{"durable=yes&eviction=refuse&lazy=no", storeurl.Opening{Lenient: true, ForgetSoon: true}, true, false, true, time.Minute},
+		{"fence-keep=2m", storeurl.Opening{Lazy: true, ForgetSoon: true, StateDir: dir}, false, false, true, 2 * time.Minute},
+	} {
+		u, err := url.Parse("redis://127.0.0.1:1?" + row.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := Scheme().Open(t.Context(), u, row.o)
+		if err != nil {
+			t.Errorf("%q: %v", row.query, err)
+			continue
+		}
+		s := opened.(*Store)
+		if c := s.config; c.evicts != row.evicts || c.durable != row.durable || c.lazy != row.lazy || c.keep != row.keep || (c.runIDs == RunIDDir(dir)) != (row.o.StateDir != "") {
+			t.Errorf("%q: %+v", row.query, c)
+		}
+		if u.RawQuery != row.query {
+			t.Errorf("%q became %q", row.query, u.RawQuery)
+		}
+		s.Close()
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 	"github.com/padlock-go/padlock/storekit/register"
 	"github.com/padlock-go/padlock/stores/s3store"
@@ -63,35 +62,24 @@ func disturbances() map[string]answering {
 	return all
 }
 
-// A lost reply, throttling and a conflict with another write are repaired by reading and, if
-// nothing was written, by writing again. The caller gets what it has asked for, once.
+// answers gives the next requests of a front end an answer.
+func answers(f *front, answer answering) func(reads, writes int) {
+	return func(reads, writes int) {
+		f.Next("GET", reads, answer)
+		f.Next("PUT", writes, answer)
+	}
+}
+
 func TestDisturbances(t *testing.T) {
 	for name, answer := range disturbances() {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, s *service) {
 				store, f := s.open(t)
 				defer store.Close()
-				r := request("job")
-				disturb := func() {
-					f.Next("GET", 3, say(503, "SlowDown", false))
-					f.Next("PUT", 1, answer)
-				}
-				disturb()
-				g, err := store.Acquire(t.Context(), r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				disturb()
-				if e, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); err != nil || e.Fence != g.Fence {
-					t.Errorf("Extend: %+v, %v; the fence was %d", e, err, g.Fence)
-				}
-				disturb()
-				if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
-					t.Errorf("Release: %v, %v", out, err)
-				}
-				if n, err := store.Acquire(t.Context(), request("job")); err != nil || !safety.Rises(t, n.Fence, g.Fence) {
-					t.Errorf("the next Acquire: %+v, %v", n, err)
-				}
+				overhttptest.CheckDisturbances(t, store, func(reads, writes int) {
+					f.Next("GET", reads, say(503, "SlowDown", false))
+					f.Next("PUT", writes, answer)
+				})
 			})
 		})
 	}
@@ -119,8 +107,6 @@ func TestLongThrottling(t *testing.T) {
 	})
 }
 
-// Replies by which the service refuses a PUT for good: nothing was written, and to repeat it does
-// not help.
 func TestRefusals(t *testing.T) {
 	for _, refusal := range []struct {
 		status int
@@ -130,51 +116,21 @@ func TestRefusals(t *testing.T) {
 			inMemory(t, func(t *testing.T, s *service) {
 				store, f := s.open(t)
 				defer store.Close()
-				s.Counts()
-				f.Next("PUT", 2, say(refusal.status, refusal.code, false))
-				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUncertain) {
-					t.Errorf("Acquire: %v", err)
-				}
-				if n := s.Counts()["PUT"]; n != 1 {
-					t.Errorf("%d PUTs", n)
-				}
-				f.Next("PUT", 0, nil)
-				f.Next("GET", 1, say(refusal.status, refusal.code, false))
-				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
-					t.Errorf("Acquire whose GET is refused: %v", err)
-				}
+				overhttptest.CheckRefusal(t, store, func() int { return s.Counts()["PUT"] }, answers(f, say(refusal.status, refusal.code, false)))
 			})
 		})
 	}
 }
 
-// The effect of a PUT arrives after its caller has given up and cleaned up.
 func TestLateEffect(t *testing.T) {
 	inMemory(t, func(t *testing.T, s *service) {
 		store, f := s.open(t)
 		defer store.Close()
 		other, _ := s.open(t)
 		defer other.Close()
-		sent := make(chan func() *httptest.ResponseRecorder, 1)
-		f.Next("PUT", 1, func(_ http.ResponseWriter, apply func() *httptest.ResponseRecorder) {
-			sent <- apply
-			<-time.After(driver.MaxSilence)
-			panic(http.ErrAbortHandler)
-		})
-		r := request("job")
-		if _, err := store.Acquire(t.Context(), r); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrHeld) {
-			t.Fatalf("Acquire: %v", err)
-		}
-		if out, err := store.Release(t.Context(), r.Name, r.Token.Text(), 0); out != driver.OutcomeGone || err != nil {
-			t.Errorf("the clean-up: %v, %v", out, err)
-		}
-		if code := (<-sent)().Code; code != http.StatusPreconditionFailed {
+		if code := overhttptest.CheckLateEffect(t, store, other, f, "PUT"); code != http.StatusPreconditionFailed {
 			t.Errorf("the late PUT is answered %d", code)
 		}
-		if _, err := other.Acquire(t.Context(), request("job")); err != nil {
-			t.Errorf("the next caller: %v", err)
-		}
-		<-time.After(driver.MaxSilence) // until the service has given the lost request up
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp/overhttptest"
 )
 
 // portals are replies of a proxy that answers in the place of the service, as if all were well.
@@ -33,8 +34,6 @@ func portals() map[string]answering {
 	return all
 }
 
-// A proxy that answers 200 to everything, for maintenance or to ask for a login, grants no lock and
-// ends no hold: its reply says neither that there is no object nor that one was written.
 func TestPortal(t *testing.T) {
 	for name, answer := range portals() {
 		t.Run(name, func(t *testing.T) {
@@ -43,40 +42,8 @@ func TestPortal(t *testing.T) {
 				defer store.Close()
 				other, _ := s.open(t)
 				defer other.Close()
-				r := request("held")
-				if _, err := store.Acquire(t.Context(), r); err != nil {
-					t.Fatal(err)
-				}
-
-				f.Next("GET", 1000, answer)
-				f.Next("PUT", 1000, answer)
-				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUnavailable) {
-					t.Errorf("Acquire: %v", err)
-				}
-				if _, err := store.Extend(t.Context(), r.Name, r.Token.Text(), time.Minute); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrLost) {
-					t.Errorf("Extend: %v", err)
-				}
-				if _, err := store.Inspect(t.Context(), r.Name); !errors.Is(err, driver.ErrUnavailable) {
-					t.Errorf("Inspect: %v", err)
-				}
-				if _, err := store.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
-					t.Errorf("List: %v", err)
-				}
-
-				f.Next("GET", 0, nil) // it takes only writes
-				if _, err := store.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
+				if err := overhttptest.CheckPortal(t, store, other, answers(f, answer)); !errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable) {
 					t.Errorf("Acquire whose PUT it takes: %v", err)
-				}
-				if st, err := other.Inspect(t.Context(), "job"); err != nil || len(st.Holds) > 0 {
-					t.Errorf("nothing was written: %+v, %v", st, err)
-				}
-
-				f.Next("PUT", 1, answer)
-				if _, err := store.Acquire(t.Context(), request("job")); err != nil {
-					t.Errorf("Acquire when it is gone: %v", err)
-				}
-				if _, err := other.Acquire(t.Context(), request("job")); !errors.Is(err, driver.ErrHeld) {
-					t.Errorf("another Acquire: %v", err)
 				}
 			})
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/session"
 	"github.com/padlock-go/padlock/session/sessionstore"
@@ -101,8 +101,6 @@ func (d database) contract(t *testing.T) {
 	}})
 }
 
-const crowd = 100
-
 // crowd has a hundred requests write at once, with locks and without.
 func (d database) crowd(t *testing.T) {
 	locker := padlock.New(memstore.New())
@@ -121,25 +119,12 @@ func (d database) crowd(t *testing.T) {
 			noError(t, err)
 			srv := httptest.NewServer(load.Handler(m, c.mode))
 			defer srv.Close()
-			client := load.NewClient(srv.URL, crowd)
+			client := load.NewClient(srv.URL, crowd.Size)
 			defer client.Close()
 			noError(t, client.Start(t.Context()))
-			only200(t, client.Run(t.Context(), load.Set(crowd, 0, 0)))
-			if n, err := client.Kept(t.Context(), crowd); n != crowd || err != nil {
-				t.Errorf("%d of %d kept, %v", n, crowd, err)
-			}
-			only200(t, client.Run(t.Context(), load.Incr(crowd)))
-			if n, err := client.Value(t.Context(), "n"); n != crowd || err != nil {
-				t.Errorf("counted %d of %d, %v", n, crowd, err)
-			}
+			crowd.KeepsAll(t, client, load.Set(crowd.Size, 0, 0))
+			crowd.Counts(t, client, load.Incr(crowd.Size), false)
 		})
-	}
-}
-
-func only200(t *testing.T, r load.Report) {
-	t.Helper()
-	if len(r.Errors) > 0 || r.Statuses[http.StatusOK] != crowd {
-		t.Errorf("answers %v, errors %v", r.Statuses, r.Errors)
 	}
 }
 

@@ -27,7 +27,8 @@ import (
 // A Service is a fake of a service behind front ends. Each store should have a front end of its
 // own.
 type Service struct {
-	// Skew is how far the clocks of the front ends differ: every second one is ahead.
+	// Skew is how far the clocks of the front ends differ: every second one is ahead. A clock shows
+	// only in the header Date of the replies.
 	Skew time.Duration
 	// Kind says what kind a request is, for Next and Counts; nil means its method.
 	Kind func(r *http.Request) string
@@ -127,6 +128,11 @@ func (s *Service) kind(r *http.Request) string {
 
 // Harness returns what drivertest needs to check a store. open opens a store on a front end. Writes
 // are of the kind that write names. empty makes the service forget everything.
+//
+// Its SkewClock, like Skew and Ahead, changes only the header Date of the replies. If your service
+// tells its time in another way, as in the body of a reply, the store does not see that change, and
+// the case clock/server fails. Then set SkewClock to a func of your own, which sets the clock of your
+// fake.
 func (s *Service) Harness(write string, open func(ctx context.Context, f *Front) (driver.Store, error), empty func()) drivertest.Harness {
 	var fronts sync.Map // by store
 	frontOf := func(store driver.Store) *Front {
@@ -284,7 +290,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.pass(w, carryOut())
 }
 
-// setClock sets the clocks of all front ends.
+// setClock sets the clocks of all front ends, which show only in the header Date (see pass).
 func (s *Service) setClock(d time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
