@@ -34,7 +34,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 	states, _ := l.List(ctx, begun) // after an error, List returns the names that the store knows
 	var names []string
 	for _, s := range states {
-		if s.Name != "" && plain.MatchString(s.Name) { // other names would need quotes
+		if s.Name != "" && plain(s.Name) { // other names would need quotes
 			names = append(names, s.Name)
 		}
 	}
