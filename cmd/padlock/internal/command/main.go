@@ -11,8 +11,11 @@ import (
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/httpstore"
 	"github.com/padlock-go/padlock/stores/memcachestore"
+	"github.com/padlock-go/padlock/stores/pgadvisory"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/padlock-go/padlock/stores/semstore"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/mysql"
+	"github.com/padlock-go/padlock/stores/sqlstore/drivers/postgres"
 
 	_ "github.com/padlock-go/padlock/cmd/padlock/internal/supervise/early"
 )
@@ -35,7 +38,10 @@ var (
 
 // smallSchemes are the stores of padlock, in addition to those that package open always has.
 func smallSchemes() []storeurl.Scheme {
-	return []storeurl.Scheme{redisstore.Scheme(), semstore.Scheme(), memcachestore.Scheme(), httpstore.Scheme()}
+	return []storeurl.Scheme{
+		redisstore.Scheme(), postgres.Scheme(), pgadvisory.Scheme(), mysql.Scheme(), mysql.AdvisoryScheme(),
+		semstore.Scheme(), memcachestore.Scheme(), httpstore.Scheme(),
+	}
 }
 
 // Main runs padlock and exits. version is that of a release build, or "".

@@ -35,8 +35,8 @@ reports. --used does the same for the store that the other verbs use.
 
 padlock stores URL explains "partly".
 
-The table has the stores of this program. padlock has a few; padlock-all has all of
-them, and padlock runs it for a URL that needs it.`
+The table has the stores of this program. padlock has most of them; padlock-all has all,
+and padlock runs it for a URL that needs it.`
 
 // kinds returns the stores that several processes can share. A store whose guarantees depend on its
 // URL is opened with its example URL. No server is contacted. Stores made of other stores come last.

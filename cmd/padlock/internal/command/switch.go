@@ -32,13 +32,11 @@ import (
 // onlyInAll are the stores that only padlock-all has, by the schemes of their URLs and of Symfony's
 // DSNs. A test compares the list with package open/all.
 var onlyInAll = []string{
-	"dynamodb", "etcd", "etcds", "gs", "kubernetes", "mariadb", "mariadb+advisory", "mongodb", "mongodb+srv", "mysql", "mysql+advisory",
-	"mysql2", "mysql2+advisory", "pdo-mysql", "pdo-pgsql", "pgsql", "pgsql+advisory", "postgres", "postgres+advisory", "postgresql",
-	"postgresql+advisory", "s3", "sqlite", "sqlite3", "zk", "zookeeper",
+	"dynamodb", "etcd", "etcds", "gs", "kubernetes", "mongodb", "mongodb+srv", "s3", "sqlite", "sqlite3", "zk", "zookeeper",
 }
 
 // listOfOthers names the stores that only padlock-all has, for help texts.
-const listOfOthers = "PostgreSQL, MySQL, SQLite, etcd, ZooKeeper, MongoDB, S3, DynamoDB and Kubernetes"
+const listOfOthers = "SQLite, etcd, ZooKeeper, MongoDB, S3, DynamoDB and Kubernetes"
 
 // storeless are the verbs that use no store. They never switch.
 var storeless = []string{smallName, "completion", "help", "key", "man", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
@@ -159,9 +157,9 @@ func programLong() string {
 	if programName == allName {
 		return "This is padlock-all, which has every store and \"padlock serve\"."
 	}
-	return `This is padlock, with locks in files, semaphores, Redis, memcached, "padlock serve" and
-quorums of them. For other stores, and to serve, it runs padlock-all in its place, if
-that is next to it or in PATH.`
+	return `This is padlock, with locks in files, semaphores, Redis, PostgreSQL, MySQL, memcached,
+"padlock serve" and quorums of them. For other stores, and to serve, it runs padlock-all
+in its place, if that is next to it or in PATH.`
 }
 
 // otherProgram returns the lines that tell a user of padlock where the other stores are.

@@ -40,7 +40,8 @@ func TestForeignScheme(t *testing.T) {
 	schemes = open.Schemes(smallSchemes()...)
 	for rawURL, want := range map[string]string{
 		"file:///tmp/locks": "", "redis://127.0.0.1": "", "symfony+redis://127.0.0.1": "", "memory:": "",
-		"postgres://db7/shop": "postgres", "symfony+pgsql:host=db7": "pgsql", "sqlite:///tmp/x": "sqlite",
+		"postgres://db7/shop": "", "postgres+advisory://db7/shop?sslmode=require": "", "mysql+advisory://db7/shop": "",
+		"sqlite:///tmp/x": "sqlite", "symfony+sqlite3:/tmp/x": "sqlite3", "etcds://db7": "etcds",
 		"quorum:?store=redis://a&store=redis://b&store=redis://c":                             "",
 		"quorum:?store=redis://a&store=etcd://b&store=redis://c":                              "etcd",
 		"all:?store=file:///tmp/locks&store=quorum%3A%3Fstore%3Dredis%3A//a%26store%3Ds3://b": "s3",
