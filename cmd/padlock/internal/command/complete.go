@@ -5,15 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// completePatience bounds how long a person waits for the names of locks after pressing Tab. Tests
-// set it.
-var completePatience = 2 * time.Second
 
 // completeName completes NAME with the locks that padlock ls lists. It prints no errors, because
 // they would disturb the line that the user is typing.
@@ -24,7 +19,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 	if a.chooseByStore() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), a.completePatience)
 	defer cancel()
 	l, err := a.looker(ctx, "")
 	if err != nil {

@@ -88,7 +88,7 @@ func (a *app) serveCommand() *cobra.Command {
 			if set.maxNames < 1 {
 				return usage("--max-names %d: give a number from 1", set.maxNames)
 			}
-			return runServe(a, c.Context(), set)
+			return a.runServe(a, c.Context(), set)
 		},
 	}
 	c.Flags().SortFlags = false

@@ -104,7 +104,7 @@ func TestServeAnnouncesAnAddressToOpen(t *testing.T) {
 		{every, []string{"a.example.org"}, pairs, "https://a.example.org:7925/"},
 	} {
 		var out bytes.Buffer
-		a := &app{stdout: &out, storeURL: "memory:"}
+		a := &app{program: whole(), stdout: &out, storeURL: "memory:"}
 		if err := a.announce(c.at, &serving{hosts: c.hosts}, &access{pairs: c.pairs}); err != nil || !strings.HasSuffix(out.String(), " are at "+c.want+"\n") {
 			t.Errorf("%v, %v: %q, %v; want %s", c.at, c.hosts, out.String(), err, c.want)
 		}
@@ -125,7 +125,7 @@ func TestServeReportsAnOpenKey(t *testing.T) {
 		}
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		a := &app{stdout: io.Discard, stderr: &log, storeURL: "memory:"}
+		a := &app{program: whole(), stdout: io.Discard, stderr: &log, storeURL: "memory:"}
 		web, _ := a.webServer(ctx, l, &serving{maxNames: 1}, &access{open: true, pairs: pairs})
 		cancel()
 		web.Close()
@@ -158,7 +158,7 @@ func TestServeSlowClients(t *testing.T) {
 		l := padlock.New(store)
 		defer l.Close(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
-		a := &app{stdout: io.Discard, stderr: io.Discard, storeURL: "memory:"}
+		a := &app{program: whole(), stdout: io.Discard, stderr: io.Discard, storeURL: "memory:"}
 		_, server := a.webServer(ctx, l, &serving{}, &access{open: true})
 		at := make(pipes)
 		served := make(chan error, 1)
@@ -264,7 +264,7 @@ func TestServeUsage(t *testing.T) {
 		"serve --store nonsense://x":                     exitUsage,
 	} {
 		var out, said bytes.Buffer
-		if got := (&app{stdout: &out, stderr: &said}).execute(strings.Fields(args)); got != want || said.Len() == 0 || out.Len() > 0 {
+		if got := (&app{program: whole(), stdout: &out, stderr: &said}).execute(strings.Fields(args)); got != want || said.Len() == 0 || out.Len() > 0 {
 			t.Errorf("padlock %s: %d, want %d; it says %q %q", args, got, want, out.String(), said.String())
 		}
 	}
