@@ -10,12 +10,13 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/observe/padlockapi"
 )
 
 // apiHandler makes the handler for the requests of programs. Without a token file, programs that
 // may read without a token may also take locks.
-func (a *app) apiHandler(log *slog.Logger, set *serving, acc *access) *padlockapi.API {
+func apiHandler(store padlock.Store, log *slog.Logger, set *serving, acc *access) *padlockapi.API {
 	opts := []padlockapi.Option{
 		padlockapi.Logger(log), padlockapi.Hosts(set.hostNames(acc.pairs)...), padlockapi.MaxWaits(maxConnections / 2),
 	}
@@ -27,7 +28,7 @@ func (a *app) apiHandler(log *slog.Logger, set *serving, acc *access) *padlockap
 	if set.allowBreak {
 		opts = append(opts, padlockapi.AllowBreak())
 	}
-	return padlockapi.Handler(a.opened, opts...)
+	return padlockapi.Handler(store, opts...)
 }
 
 // pageAndAPI is the handler of a server with both. It closes both.
@@ -57,7 +58,7 @@ func (set *serving) judgeClients(acc *access) error {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil {
-			return usage("--trusted-proxy %s: give an IP address, or a network of proxies such as 10.0.0.0/28", show(text))
+			return wrongFlags("--trusted-proxy %s: give an IP address, or a network of proxies such as 10.0.0.0/28", show(text))
 		}
 		acc.proxies = append(acc.proxies, network)
 	}
@@ -65,14 +66,14 @@ func (set *serving) judgeClients(acc *access) error {
 		return nil
 	}
 	if acc.pairs == nil {
-		return usage("--client-ca needs --tls-cert and --tls-key: a client shows its certificate only under TLS")
+		return wrongFlags("--client-ca needs --tls-cert and --tls-key: a client shows its certificate only under TLS")
 	}
 	text, err := readPEM(set.clientCA)
 	if err != nil {
-		return usage("--client-ca: %v", err)
+		return wrongFlags("--client-ca: %v", err)
 	}
 	if acc.ca = x509.NewCertPool(); !acc.ca.AppendCertsFromPEM(text) {
-		return usage("--client-ca %s: there is no certificate (PEM) in it", show(set.clientCA))
+		return wrongFlags("--client-ca %s: there is no certificate (PEM) in it", show(set.clientCA))
 	}
 	return nil
 }

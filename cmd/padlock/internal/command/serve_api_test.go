@@ -25,8 +25,7 @@ import (
 func serveHere(t *testing.T, set *serving, acc *access, n int) string {
 	t.Helper()
 	store := inMemory(t)
-	a := &app{program: whole(), stdout: io.Discard, stderr: io.Discard, storeURL: "memory:", opened: store}
-	web, server := a.webServer(t.Context(), padlock.New(store), set, acc)
+	web, server := servedStore{Locker: padlock.New(store), Store: store, Log: io.Discard}.webServer(t.Context(), set, acc)
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

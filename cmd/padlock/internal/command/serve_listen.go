@@ -3,6 +3,7 @@ package command
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -19,10 +20,10 @@ func (set *serving) listener() (net.Listener, error) {
 	at, err := inherited()
 	switch {
 	case err != nil:
-		return nil, usage("the socket of systemd cannot be used: %v", err)
+		return nil, wrongFlags("the socket of systemd cannot be used: %v", err)
 	case at != nil && set.chosen:
 		at.Close()
-		return nil, usage("there is a socket of systemd (LISTEN_FDS) already; leave out --listen")
+		return nil, wrongFlags("there is a socket of systemd (LISTEN_FDS) already; leave out --listen")
 	case at != nil:
 		return at, nil
 	}
@@ -31,7 +32,7 @@ func (set *serving) listener() (net.Listener, error) {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return nil, usage("--listen %s: %v", show(set.listen), err)
+		return nil, wrongFlags("--listen %s: %v", show(set.listen), err)
 	}
 	at, err = net.Listen("tcp", set.listen)
 	if err != nil {
@@ -39,7 +40,7 @@ func (set *serving) listener() (net.Listener, error) {
 		if errors.As(err, &op) {
 			err = op.Err
 		}
-		return nil, fail(exitUnavailable, "unavailable", "", "cannot listen on %s: %v", show(set.listen), err)
+		return nil, &serveError{Text: fmt.Sprintf("cannot listen on %s: %v", show(set.listen), err)}
 	}
 	return at, nil
 }

@@ -68,11 +68,11 @@ func TestServeNeeds(t *testing.T) {
 		{"bad tokens", true, serving{tokens: file("bad", "x")}, false, "line 1"},
 	} {
 		acc, err := c.set.judge(c.local)
-		var f *failure
+		var wrong *serveError
 		switch {
 		case c.want == "" && (err != nil || acc.open != c.open):
 			t.Errorf("%s: %v, reading without a token: %v", c.what, err, acc.open)
-		case c.want != "" && (!errors.As(err, &f) || f.status != exitUsage || !strings.Contains(err.Error(), c.want)):
+		case c.want != "" && (!errors.As(err, &wrong) || !wrong.Usage || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %q", c.what, err, c.want)
 		}
 	}
@@ -103,10 +103,8 @@ func TestServeAnnouncesAnAddressToOpen(t *testing.T) {
 		{every, nil, pairs, "https://locks.example.org:7925/"},
 		{every, []string{"a.example.org"}, pairs, "https://a.example.org:7925/"},
 	} {
-		var out bytes.Buffer
-		a := &app{program: whole(), stdout: &out, storeURL: "memory:"}
-		if err := a.announce(c.at, &serving{hosts: c.hosts}, &access{pairs: c.pairs}); err != nil || !strings.HasSuffix(out.String(), " are at "+c.want+"\n") {
-			t.Errorf("%v, %v: %q, %v; want %s", c.at, c.hosts, out.String(), err, c.want)
+		if got := (&serving{hosts: c.hosts}).url(c.at, c.pairs); got != c.want {
+			t.Errorf("%v, %v: %s, want %s", c.at, c.hosts, got, c.want)
 		}
 	}
 }
@@ -125,8 +123,7 @@ func TestServeReportsAnOpenKey(t *testing.T) {
 		}
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		a := &app{program: whole(), stdout: io.Discard, stderr: &log, storeURL: "memory:"}
-		web, _ := a.webServer(ctx, l, &serving{maxNames: 1}, &access{open: true, pairs: pairs})
+		web, _ := servedStore{Locker: l, Log: &log}.webServer(ctx, &serving{maxNames: 1}, &access{open: true, pairs: pairs})
 		cancel()
 		web.Close()
 		if got := strings.Contains(log.String(), `"msg":"every user of this machine can read the TLS key; chmod 600 the file"`); got != want {
@@ -158,8 +155,7 @@ func TestServeSlowClients(t *testing.T) {
 		l := padlock.New(store)
 		defer l.Close(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
-		a := &app{program: whole(), stdout: io.Discard, stderr: io.Discard, storeURL: "memory:"}
-		_, server := a.webServer(ctx, l, &serving{}, &access{open: true})
+		_, server := servedStore{Locker: l, Log: io.Discard}.webServer(ctx, &serving{}, &access{open: true})
 		at := make(pipes)
 		served := make(chan error, 1)
 		go func() { served <- finish(ctx, server, limitedTo(at, 4)) }()

@@ -1,0 +1,277 @@
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/observe/history"
+	"github.com/padlock-go/padlock/observe/padlockapi"
+	"github.com/padlock-go/padlock/observe/padlockweb"
+	"github.com/padlock-go/padlock/observe/sampler"
+)
+
+// serving holds the flags of serve.
+type serving struct {
+	listen            string
+	chosen            bool // --listen was given
+	cert, key, tokens string
+	clientCA          string
+	insecure          bool
+	hosts, watch      []string
+	proxies           []string
+	allowBreak, api   bool
+	maxNames          int
+}
+
+const defaultListen = "127.0.0.1:7925"
+
+// add adds the flags.
+func (set *serving) add(f *pflag.FlagSet) {
+	f.SortFlags = false
+	f.StringVar(&set.listen, "listen", defaultListen, "listen on `HOST:PORT`")
+	f.StringVar(&set.cert, "tls-cert", "", "the certificate (PEM), in `FILE`")
+	f.StringVar(&set.key, "tls-key", "", "its key (PEM), in `FILE`")
+	f.StringVar(&set.clientCA, "client-ca", "", "clients need a certificate that a CA in `FILE` (PEM) has signed")
+	f.StringVar(&set.tokens, "token-file", "", "the tokens that visitors need, in `FILE`")
+	f.BoolVar(&set.api, "api", false, "also take locks for programs, by HTTP requests to /v1/")
+	f.BoolVar(&set.allowBreak, "allow-break", false, "let tokens with the right \"break\" break locks")
+	f.StringArrayVar(&set.hosts, "allowed-host", nil, "browsers reach the page as `NAME`, for example through a proxy")
+	f.StringArrayVar(&set.proxies, "trusted-proxy", nil, "believe X-Forwarded-For of the proxy at `ADDRESS`, or of a network of proxies: a client in it can choose its address")
+	f.StringArrayVar(&set.watch, "watch", nil, "also show `NAME` while it is free, or if the store cannot list names")
+	f.IntVar(&set.maxNames, "max-names", sampler.DefaultMaxNames, "remember the past holds of at most `N` names that are free")
+	f.BoolVar(&set.insecure, "insecure", false, "allow other addresses without TLS or tokens")
+}
+
+// serveError is why the server cannot begin, or has ended.
+type serveError struct {
+	Usage bool // the flags are wrong; otherwise, the address or the network cannot be used
+	Text  string
+}
+
+func (e *serveError) Error() string { return e.Text }
+
+func wrongFlags(format string, args ...any) error {
+	return &serveError{true, fmt.Sprintf(format, args...)}
+}
+
+// serveServer is a server that listens and knows what visitors may do.
+type serveServer struct {
+	set *serving
+	at  net.Listener
+	acc access
+}
+
+// listenFor checks the flags and listens.
+func listenFor(set *serving) (*serveServer, error) {
+	if set.maxNames < 1 {
+		return nil, wrongFlags("--max-names %d: give a number from 1", set.maxNames)
+	}
+	at, err := set.listener()
+	if err != nil {
+		return nil, err
+	}
+	acc, err := set.judge(padlockweb.Loopback(at.Addr()))
+	if err != nil {
+		at.Close()
+		return nil, err
+	}
+	return &serveServer{set, at, acc}, nil
+}
+
+// Close stops to listen.
+func (s *serveServer) Close() error { return s.at.Close() }
+
+// servedStore is the store whose locks a server shows.
+type servedStore struct {
+	Locker   *padlock.Locker
+	Store    padlock.Store // of the Locker
+	Place    string        // the name of the store, without secrets
+	History  *history.Log
+	Log      io.Writer
+	Announce func(url string) error // is called when the server listens
+}
+
+// Run serves until ctx ends.
+func (s *serveServer) Run(ctx context.Context, store servedStore) error {
+	web, server := store.webServer(ctx, s.set, &s.acc)
+	defer web.Close()
+	limited := limitedTo(s.at, maxConnections)
+	limited.shared = s.acc.proxies.trust
+	server.ConnState = limited.note
+	at := net.Listener(limited)
+	if s.acc.pairs != nil {
+		at = tls.NewListener(at, server.TLSConfig)
+	}
+	if err := store.Announce(s.set.url(at.Addr(), s.acc.pairs)); err != nil {
+		return err
+	}
+	return finish(ctx, server, at)
+}
+
+// access says what visitors may do. It depends on the flags and on the address.
+type access struct {
+	tokens  *padlockweb.Tokens
+	pairs   *keyPair       // nil: no TLS
+	ca      *x509.CertPool // nil: clients need no certificate
+	proxies proxies
+	open    bool // reading needs no token
+}
+
+// judge decides what an address needs:
+//
+//	address                        needs                      reading needs a token
+//	this machine only              nothing                    no
+//	the same, with --allowed-host  --token-file               yes
+//	any other                      TLS and --token-file       yes
+//	--insecure                     nothing                    with --token-file
+//	--allow-break, anywhere        --token-file
+func (set *serving) judge(local bool) (access, error) {
+	var acc access
+	var err error
+	for _, host := range set.hosts {
+		if strings.ContainsAny(host, "/: ") || host == "" {
+			return acc, wrongFlags("--allowed-host %s: give the name alone, such as locks.example.org, without scheme and port", show(host))
+		}
+	}
+	if set.tokens != "" {
+		if acc.tokens, err = padlockweb.OpenTokens(set.tokens); err != nil {
+			return acc, wrongFlags("%s", visible(err.Error()))
+		}
+	}
+	if set.cert != "" || set.key != "" {
+		if acc.pairs, err = openKeyPair(set.cert, set.key); err != nil {
+			return acc, wrongFlags("--tls-cert and --tls-key: %v", err)
+		}
+	}
+	if err := set.judgeClients(&acc); err != nil {
+		return acc, err
+	}
+	private := local && len(set.hosts) == 0
+	acc.open = private || set.insecure && acc.tokens == nil
+	switch {
+	case set.allowBreak && acc.tokens == nil:
+		return acc, wrongFlags("--allow-break needs --token-file: only a token with the right break may break locks")
+	case private || set.insecure:
+		return acc, nil
+	case local && acc.tokens == nil:
+		return acc, wrongFlags("--allowed-host makes the page reachable from elsewhere, so --token-file is needed; --insecure goes without")
+	case !local && (acc.tokens == nil || acc.pairs == nil):
+		return acc, wrongFlags("other machines can reach this address, so --tls-cert, --tls-key and --token-file are needed; --insecure goes without")
+	}
+	return acc, nil
+}
+
+// webServer makes the server and its handler.
+func (s servedStore) webServer(ctx context.Context, set *serving, acc *access) (io.Closer, *http.Server) {
+	log := slog.New(slog.NewJSONHandler(s.Log, nil))
+	watched := []sampler.Option{sampler.Watch(set.watch...), sampler.MaxNames(set.maxNames)}
+	var api *padlockapi.API
+	if set.api {
+		api = apiHandler(s.Store, log, set, acc)
+		watched = append(watched, sampler.LocalWaiters(api.Waiting))
+	}
+	watcher := sampler.New(s.Locker, watched...)
+	go watcher.Run(ctx)
+	if acc.pairs != nil && acc.pairs.exposed() {
+		log.Warn("every user of this machine can read the TLS key; chmod 600 the file", "file", acc.pairs.key)
+	}
+	opts := []padlockweb.Option{
+		padlockweb.Sampler(watcher), padlockweb.Logger(log), padlockweb.Place(s.Place), padlockweb.Hosts(set.hostNames(acc.pairs)...),
+		padlockweb.History(s.History),
+	}
+	if acc.tokens != nil {
+		opts = append(opts, padlockweb.Accept(acc.tokens))
+	}
+	if acc.open {
+		opts = append(opts, padlockweb.ReadWithoutToken())
+	}
+	if set.allowBreak {
+		opts = append(opts, padlockweb.AllowBreak())
+	}
+	web := padlockweb.Handler(s.Locker, opts...)
+	handler, closer := http.Handler(web), io.Closer(web)
+	if set.api {
+		both := &pageAndAPI{web, api}
+		handler, closer = both, both
+	}
+	server := &http.Server{
+		Handler: acc.guard(handler), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // any client can cause these lines
+	}
+	if acc.pairs != nil {
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: acc.pairs.getCertificate, NextProtos: []string{"h2", "http/1.1"}}
+		if acc.ca != nil {
+			server.TLSConfig.ClientCAs, server.TLSConfig.ClientAuth = acc.ca, tls.VerifyClientCertIfGiven // guard refuses the others
+		}
+	}
+	server.RegisterOnShutdown(func() { closer.Close() }) // ends the streams and the waits
+	return closer, server
+}
+
+// url returns the address of the page.
+func (set *serving) url(at net.Addr, pairs *keyPair) string {
+	switch {
+	case at.Network() == "unix":
+		return "unix:" + at.String()
+	case pairs != nil:
+		return "https://" + set.reachable(at, pairs) + "/"
+	}
+	return "http://" + set.reachable(at, pairs) + "/"
+}
+
+// reachable returns the address as a browser can open it. If the server listens on all addresses of
+// the machine, that is one of its names.
+func (set *serving) reachable(at net.Addr, pairs *keyPair) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	names := slices.Clone(set.hosts)
+	if pairs != nil {
+		names = append(names, pairs.certificateNames()...)
+	}
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host)
+	}
+	return net.JoinHostPort(append(names, "localhost")[0], strconv.Itoa(tcp.Port))
+}
+
+// shutdownPatience is how long requests that are under way may take after a signal.
+const shutdownPatience = 5 * time.Second
+
+// finish serves until ctx ends, and then lets the requests that are under way finish.
+func finish(ctx context.Context, server *http.Server, at net.Listener) error {
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if err != nil { // a client that does not read
+			err = server.Close()
+		}
+		stopped <- err
+	})
+	err := server.Serve(at)
+	if !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		return &serveError{Text: "serve ended: " + strings.TrimSpace(err.Error())}
+	}
+	<-stopped // Serve returns when Shutdown begins
+	return nil
+}
