@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/serve"
 	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/storekit/storeurl"
 	"github.com/padlock-go/padlock/stores/httpstore"
@@ -36,7 +37,7 @@ type program struct {
 	schemes     open.Option // the kinds of stores that this program has
 	// runServe runs padlock serve. It is nil in padlock: the pages are templates, with which the
 	// linker would keep every method of every client, and double the program.
-	runServe func(*serveServer, context.Context, servedStore) error
+	runServe func(*serve.Server, context.Context, serve.Source) error
 	// openStore opens a store.
 	openStore func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
 	// historyDir returns the directory with the history of this machine.
@@ -83,7 +84,7 @@ func small(version string) *program {
 
 // withAll makes the program padlock-all.
 func (p *program) withAll(stores []storeurl.Scheme) *program {
-	p.programName, p.schemes, p.runServe = allName, open.Schemes(stores...), (*serveServer).Run
+	p.programName, p.schemes, p.runServe = allName, open.Schemes(stores...), (*serve.Server).Run
 	return p
 }
 

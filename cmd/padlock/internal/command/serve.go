@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/serve"
 )
 
 const serveLong = `serve shows the locks of the store on a web page: which are held and by whom, which are
@@ -38,7 +40,7 @@ Exit status:
   74   the output could not be written`
 
 func (a *app) serveCommand() *cobra.Command {
-	set := &serving{}
+	set := &serve.Flags{}
 	c := &cobra.Command{
 		Use:   "serve [FLAGS]",
 		Short: "Show the locks on a web page",
@@ -50,19 +52,19 @@ func (a *app) serveCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Args:                  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			set.chosen = c.Flags().Changed("listen")
-			if err := watchable(set.watch); err != nil {
+			set.Chosen = c.Flags().Changed("listen")
+			if err := watchable(set.Watch); err != nil {
 				return err
 			}
 			return a.serve(c.Context(), set)
 		},
 	}
-	set.add(c.Flags())
+	set.Add(c.Flags())
 	return c
 }
 
-func (a *app) serve(ctx context.Context, set *serving) error {
-	s, err := listenFor(set)
+func (a *app) serve(ctx context.Context, set *serve.Flags) error {
+	s, err := serve.Listen(set)
 	if err != nil {
 		return serveFailure(err)
 	}
@@ -74,14 +76,14 @@ func (a *app) serve(ctx context.Context, set *serving) error {
 	defer a.close(l)
 	ctx, stop := interruptible(ctx)
 	defer stop()
-	return serveFailure(a.runServe(s, ctx, servedStore{
+	return serveFailure(a.runServe(s, ctx, serve.Source{
 		Locker: l, Store: a.opened, Place: a.storeName(), History: a.history(a.opened), Log: a.stderr, Announce: a.announce,
 	}))
 }
 
 // serveFailure returns the failure for an error of the server.
 func serveFailure(err error) error {
-	var why *serveError
+	var why *serve.Error
 	switch {
 	case !errors.As(err, &why):
 		return err

@@ -1,11 +1,10 @@
-package command
+package serve
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -16,68 +15,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/padlockapi"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
-// serving holds the flags of serve.
-type serving struct {
-	listen            string
-	chosen            bool // --listen was given
-	cert, key, tokens string
-	clientCA          string
-	insecure          bool
-	hosts, watch      []string
-	proxies           []string
-	allowBreak, api   bool
-	maxNames          int
-}
-
-const defaultListen = "127.0.0.1:7925"
-
-// add adds the flags.
-func (set *serving) add(f *pflag.FlagSet) {
-	f.SortFlags = false
-	f.StringVar(&set.listen, "listen", defaultListen, "listen on `HOST:PORT`")
-	f.StringVar(&set.cert, "tls-cert", "", "the certificate (PEM), in `FILE`")
-	f.StringVar(&set.key, "tls-key", "", "its key (PEM), in `FILE`")
-	f.StringVar(&set.clientCA, "client-ca", "", "clients need a certificate that a CA in `FILE` (PEM) has signed")
-	f.StringVar(&set.tokens, "token-file", "", "the tokens that visitors need, in `FILE`")
-	f.BoolVar(&set.api, "api", false, "also take locks for programs, by HTTP requests to /v1/")
-	f.BoolVar(&set.allowBreak, "allow-break", false, "let tokens with the right \"break\" break locks")
-	f.StringArrayVar(&set.hosts, "allowed-host", nil, "browsers reach the page as `NAME`, for example through a proxy")
-	f.StringArrayVar(&set.proxies, "trusted-proxy", nil, "believe X-Forwarded-For of the proxy at `ADDRESS`, or of a network of proxies: a client in it can choose its address")
-	f.StringArrayVar(&set.watch, "watch", nil, "also show `NAME` while it is free, or if the store cannot list names")
-	f.IntVar(&set.maxNames, "max-names", sampler.DefaultMaxNames, "remember the past holds of at most `N` names that are free")
-	f.BoolVar(&set.insecure, "insecure", false, "allow other addresses without TLS or tokens")
-}
-
-// serveError is why the server cannot begin, or has ended.
-type serveError struct {
-	Usage bool // the flags are wrong; otherwise, the address or the network cannot be used
-	Text  string
-}
-
-func (e *serveError) Error() string { return e.Text }
-
-func wrongFlags(format string, args ...any) error {
-	return &serveError{true, fmt.Sprintf(format, args...)}
-}
-
-// serveServer is a server that listens and knows what visitors may do.
-type serveServer struct {
-	set *serving
+// Server is a server that listens and knows what visitors may do.
+type Server struct {
+	set *Flags
 	at  net.Listener
 	acc access
 }
 
-// listenFor checks the flags and listens.
-func listenFor(set *serving) (*serveServer, error) {
+// Listen checks the flags and listens.
+func Listen(set *Flags) (*Server, error) {
 	if set.maxNames < 1 {
 		return nil, wrongFlags("--max-names %d: give a number from 1", set.maxNames)
 	}
@@ -90,14 +44,14 @@ func listenFor(set *serving) (*serveServer, error) {
 		at.Close()
 		return nil, err
 	}
-	return &serveServer{set, at, acc}, nil
+	return &Server{set, at, acc}, nil
 }
 
 // Close stops to listen.
-func (s *serveServer) Close() error { return s.at.Close() }
+func (s *Server) Close() error { return s.at.Close() }
 
-// servedStore is the store whose locks a server shows.
-type servedStore struct {
+// Source is the store whose locks a server shows.
+type Source struct {
 	Locker   *padlock.Locker
 	Store    padlock.Store // of the Locker
 	Place    string        // the name of the store, without secrets
@@ -107,7 +61,7 @@ type servedStore struct {
 }
 
 // Run serves until ctx ends.
-func (s *serveServer) Run(ctx context.Context, store servedStore) error {
+func (s *Server) Run(ctx context.Context, store Source) error {
 	web, server := store.webServer(ctx, s.set, &s.acc)
 	defer web.Close()
 	limited := limitedTo(s.at, maxConnections)
@@ -140,17 +94,17 @@ type access struct {
 //	any other                      TLS and --token-file       yes
 //	--insecure                     nothing                    with --token-file
 //	--allow-break, anywhere        --token-file
-func (set *serving) judge(local bool) (access, error) {
+func (set *Flags) judge(local bool) (access, error) {
 	var acc access
 	var err error
 	for _, host := range set.hosts {
 		if strings.ContainsAny(host, "/: ") || host == "" {
-			return acc, wrongFlags("--allowed-host %s: give the name alone, such as locks.example.org, without scheme and port", show(host))
+			return acc, wrongFlags("--allowed-host %s: give the name alone, such as locks.example.org, without scheme and port", texts.Show(host))
 		}
 	}
 	if set.tokens != "" {
 		if acc.tokens, err = padlockweb.OpenTokens(set.tokens); err != nil {
-			return acc, wrongFlags("%s", visible(err.Error()))
+			return acc, wrongFlags("%s", texts.Visible(err.Error()))
 		}
 	}
 	if set.cert != "" || set.key != "" {
@@ -177,9 +131,9 @@ func (set *serving) judge(local bool) (access, error) {
 }
 
 // webServer makes the server and its handler.
-func (s servedStore) webServer(ctx context.Context, set *serving, acc *access) (io.Closer, *http.Server) {
+func (s Source) webServer(ctx context.Context, set *Flags, acc *access) (io.Closer, *http.Server) {
 	log := slog.New(slog.NewJSONHandler(s.Log, nil))
-	watched := []sampler.Option{sampler.Watch(set.watch...), sampler.MaxNames(set.maxNames)}
+	watched := []sampler.Option{sampler.Watch(set.Watch...), sampler.MaxNames(set.maxNames)}
 	var api *padlockapi.API
 	if set.api {
 		api = apiHandler(s.Store, log, set, acc)
@@ -225,7 +179,7 @@ func (s servedStore) webServer(ctx context.Context, set *serving, acc *access) (
 }
 
 // url returns the address of the page.
-func (set *serving) url(at net.Addr, pairs *keyPair) string {
+func (set *Flags) url(at net.Addr, pairs *keyPair) string {
 	switch {
 	case at.Network() == "unix":
 		return "unix:" + at.String()
@@ -237,7 +191,7 @@ func (set *serving) url(at net.Addr, pairs *keyPair) string {
 
 // reachable returns the address as a browser can open it. If the server listens on all addresses of
 // the machine, that is one of its names.
-func (set *serving) reachable(at net.Addr, pairs *keyPair) string {
+func (set *Flags) reachable(at net.Addr, pairs *keyPair) string {
 	tcp, ok := at.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
 		return at.String()
@@ -270,7 +224,7 @@ func finish(ctx context.Context, server *http.Server, at net.Listener) error {
 	err := server.Serve(at)
 	if !errors.Is(err, http.ErrServerClosed) {
 		stop()
-		return &serveError{Text: "serve ended: " + strings.TrimSpace(err.Error())}
+		return &Error{Text: "serve ended: " + strings.TrimSpace(err.Error())}
 	}
 	<-stopped // Serve returns when Shutdown begins
 	return nil

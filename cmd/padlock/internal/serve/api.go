@@ -1,4 +1,4 @@
-package command
+package serve
 
 import (
 	"crypto/x509"
@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/observe/padlockapi"
 )
 
 // apiHandler makes the handler for the requests of programs. Without a token file, programs that
 // may read without a token may also take locks.
-func apiHandler(store padlock.Store, log *slog.Logger, set *serving, acc *access) *padlockapi.API {
+func apiHandler(store padlock.Store, log *slog.Logger, set *Flags, acc *access) *padlockapi.API {
 	opts := []padlockapi.Option{
 		padlockapi.Logger(log), padlockapi.Hosts(set.hostNames(acc.pairs)...), padlockapi.MaxWaits(maxConnections / 2),
 	}
@@ -51,14 +52,14 @@ func (h *pageAndAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func (h *pageAndAPI) Close() error { return errors.Join(h.page.Close(), h.api.Close()) }
 
 // judgeClients reads the flags about clients.
-func (set *serving) judgeClients(acc *access) error {
+func (set *Flags) judgeClients(acc *access) error {
 	for _, text := range set.proxies {
 		network, err := netip.ParsePrefix(text)
 		if address, wrong := netip.ParseAddr(text); wrong == nil {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil {
-			return wrongFlags("--trusted-proxy %s: give an IP address, or a network of proxies such as 10.0.0.0/28", show(text))
+			return wrongFlags("--trusted-proxy %s: give an IP address, or a network of proxies such as 10.0.0.0/28", texts.Show(text))
 		}
 		acc.proxies = append(acc.proxies, network)
 	}
@@ -73,7 +74,7 @@ func (set *serving) judgeClients(acc *access) error {
 		return wrongFlags("--client-ca: %v", err)
 	}
 	if acc.ca = x509.NewCertPool(); !acc.ca.AppendCertsFromPEM(text) {
-		return wrongFlags("--client-ca %s: there is no certificate (PEM) in it", show(set.clientCA))
+		return wrongFlags("--client-ca %s: there is no certificate (PEM) in it", texts.Show(set.clientCA))
 	}
 	return nil
 }
