@@ -28,10 +28,6 @@ type Web struct {
 	keptJobs    keptJobs      // see jobs
 	readingJobs chan struct{} // contains a token while jobs reads
 
-	look   sync.Mutex // guards the next two fields; see isReady
-	looked time.Time
-	ready  bool
-
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
 	running sync.WaitGroup // the sampler, if it is the Handler's own
@@ -111,7 +107,7 @@ func (w *Web) routes() *http.ServeMux {
 		mux.HandleFunc("GET /"+name, serveAsset)
 	}
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { plain(rw, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", w.serveReady)
+	mux.HandleFunc("GET /readyz", Ready(w.locker))
 	return mux
 }
 
@@ -147,24 +143,27 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // characters (%XX).
 const maxBody = 16 << 10
 
-// serveReady tells load balancers and monitors whether the store can be read.
-func (w *Web) serveReady(rw http.ResponseWriter, r *http.Request) {
-	if !w.isReady(r.Context()) {
-		plain(rw, http.StatusServiceUnavailable, "the store cannot be read")
-		return
+// Ready returns a handler that tells load balancers and monitors whether the store can be read: with
+// the status 200, or 503. It reads one name, once a second at most. A Handler has it at /readyz.
+func Ready(locker *padlock.Locker) http.HandlerFunc {
+	var (
+		look   sync.Mutex // guards looked and ready
+		looked time.Time
+		ready  bool
+	)
+	return func(rw http.ResponseWriter, r *http.Request) {
+		look.Lock()
+		defer look.Unlock()
+		if time.Since(looked) >= time.Second {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), firstPatience)
+			defer cancel()
+			_, err := locker.Inspect(ctx, "readyz")
+			ready, looked = err == nil, time.Now()
+		}
+		if !ready {
+			plain(rw, http.StatusServiceUnavailable, "the store cannot be read")
+			return
+		}
+		plain(rw, http.StatusOK, "ok")
 	}
-	plain(rw, http.StatusOK, "ok")
-}
-
-// isReady reports whether one name can be read. It reads once a second at most.
-func (w *Web) isReady(ctx context.Context) bool {
-	w.look.Lock()
-	defer w.look.Unlock()
-	if time.Since(w.looked) >= time.Second {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), firstPatience)
-		defer cancel()
-		_, err := w.locker.Inspect(ctx, "readyz")
-		w.ready, w.looked = err == nil, time.Now()
-	}
-	return w.ready
 }

@@ -35,8 +35,8 @@ type program struct {
 	programName string      // smallName or allName
 	version     string      // of a release build, or ""
 	schemes     open.Option // the kinds of stores that this program has
-	// runServe runs padlock serve. It is nil in padlock: the pages are templates, with which the
-	// linker would keep every method of every client, and double the program.
+	// runServe runs padlock serve. In padlock it has no page: pages are templates, with which the
+	// linker would keep every method of every client, and make the program half as large again.
 	runServe func(*serve.Server, context.Context, serve.Source) error
 	// openStore opens a store.
 	openStore func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error)
@@ -64,7 +64,7 @@ type program struct {
 // small returns padlock as users have it.
 func small(version string) *program {
 	p := &program{
-		programName: smallName, version: version, schemes: open.Schemes(smallSchemes()...),
+		programName: smallName, version: version, schemes: open.Schemes(smallSchemes()...), runServe: (*serve.Server).RunAPI,
 		slotPatience: 300 * time.Millisecond, completePatience: 2 * time.Second, runsPatience: 2 * time.Second, ownPatience: time.Second,
 		quickPatience: 5 * time.Second, recordPatience: time.Second, closePatience: 5 * time.Second,
 		lossGrace: 500 * time.Millisecond, sameOccasion: 3 * time.Second,
@@ -105,5 +105,5 @@ func (p *program) main() {
 // Main runs padlock and exits. version is that of a release build, or "".
 func Main(version string) { small(version).main() }
 
-// MainOfAll runs padlock-all, which has every store, and exits.
+// MainOfAll runs padlock-all, which has every store and the page of serve, and exits.
 func MainOfAll(version string, stores []storeurl.Scheme) { small(version).withAll(stores).main() }

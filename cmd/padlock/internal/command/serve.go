@@ -16,8 +16,9 @@ Prometheus, /api/locks (JSON), /healthz and /readyz.
 
 serve listens on 127.0.0.1:7925, where every program of this machine may read it without
 a token. Any other address needs --tls-cert, --tls-key and --token-file, or --insecure. A
-socket of systemd (LISTEN_FDS) takes the place of --listen. Only padlock-all can serve;
-padlock runs it, if it is next to padlock or in PATH.
+socket of systemd (LISTEN_FDS) takes the place of --listen. Only padlock-all has the page
+and /metrics; padlock runs it, if it is next to padlock or in PATH. Without padlock-all,
+padlock serves only the API, /healthz and /readyz, with --api.
 
 The page is read-only. With --allow-break and a token that has the right "break", locks
 can be broken on it, with a reason for the audit log. The log goes to standard error,
@@ -104,6 +105,10 @@ func (a *app) announce(url string) error {
 	if a.json {
 		return a.print(a.stdout, served{url, a.storeName()})
 	}
-	_, err := fmt.Fprintf(a.stdout, "the locks of %s are at %s\n", a.place(), url)
+	text := "the locks of %s are at %s\n"
+	if a.programName != allName {
+		text = "the locks of %s are at %s, for programs below /v1/; the page needs padlock-all\n"
+	}
+	_, err := fmt.Fprintf(a.stdout, text, a.place(), url)
 	return err
 }

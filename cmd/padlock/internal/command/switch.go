@@ -24,6 +24,7 @@ import (
 //	padlock       it is in padlock                              the verb runs here
 //	padlock       only padlock-all has it     is found          padlock-all runs in place of padlock
 //	padlock       only padlock-all has it     is not found      the error says how to install it
+//	padlock       serve --api                 is not found      the API runs here, without the page
 //	padlock       the URL cannot be read      is found          padlock-all runs, with its better error
 //	padlock       the URL cannot be read      is not found      padlock's own error
 //	padlock       the URL came from a pipe    any               an error: padlock-all has to read it again
@@ -47,12 +48,19 @@ func (a *app) chooseProgram(c *cobra.Command) error {
 	switch {
 	case a.programName == allName || slices.Contains(storeless, c.Name()):
 		return nil
-	case a.runServe == nil && c.Name() == "serve":
-		return a.switchToAll("padlock serve needs")
+	case c.Name() == "serve" && !a.servesAPIAlone(c):
+		return a.switchToAll("the page of padlock serve needs")
 	case c.Name() == "stores" && a.storeURL == "" && c.Flag("used").Value.String() == "false":
 		return nil // it prints the table of this program's stores
 	}
 	return a.chooseByStore()
+}
+
+// servesAPIAlone reports whether this program serves the API without the page, because it is padlock
+// and finds no padlock-all.
+func (a *app) servesAPIAlone(c *cobra.Command) bool {
+	_, err := findAll()
+	return c.Flag("api").Value.String() == "true" && err != nil
 }
 
 // chooseByStore is chooseProgram for the store that --store or the environment names.
@@ -155,11 +163,11 @@ func selfPath() string {
 // programLong returns the part of the help that says what this program has.
 func (p *program) programLong() string {
 	if p.programName == allName {
-		return "This is padlock-all, which has every store and \"padlock serve\"."
+		return "This is padlock-all, which has every store and the page of \"padlock serve\"."
 	}
 	return `This is padlock, with locks in files, semaphores, Redis, PostgreSQL, MySQL, memcached,
-"padlock serve" and quorums of them. For other stores, and to serve, it runs padlock-all
-in its place, if that is next to it or in PATH.`
+"padlock serve" and quorums of them. For other stores, and for the page of "padlock serve",
+it runs padlock-all in its place, if that is next to it or in PATH.`
 }
 
 // otherProgram returns the lines that tell a user of padlock where the other stores are.

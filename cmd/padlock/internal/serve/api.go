@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 	"github.com/padlock-go/padlock/observe/padlockapi"
+	"github.com/padlock-go/padlock/observe/padlockweb"
 )
 
 // apiHandler makes the handler for the requests of programs. Without a token file, programs that
@@ -34,11 +36,8 @@ func apiHandler(store padlock.Store, log *slog.Logger, set *Flags, acc *access) 
 
 // pageAndAPI is the handler of a server with both. It closes both.
 type pageAndAPI struct {
-	page interface {
-		http.Handler
-		io.Closer
-	}
-	api *padlockapi.API
+	page closingHandler
+	api  *padlockapi.API
 }
 
 func (h *pageAndAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -50,6 +49,21 @@ func (h *pageAndAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 func (h *pageAndAPI) Close() error { return errors.Join(h.page.Close(), h.api.Close()) }
+
+// apiAlone makes the handler of a server without the page.
+func apiAlone(_ context.Context, s Source, log *slog.Logger, set *Flags, acc *access) closingHandler {
+	api, mux := apiHandler(s.Store, log, set, acc), http.NewServeMux()
+	mux.Handle("/v1/", api)
+	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "ok\n") })
+	mux.HandleFunc("GET /readyz", padlockweb.Ready(s.Locker))
+	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
+		http.Error(rw, "this server has locks for programs, below /v1/; the page and /metrics need padlock-all", http.StatusNotFound)
+	})
+	return struct {
+		http.Handler
+		io.Closer
+	}{mux, api}
+}
 
 // judgeClients reads the flags about clients.
 func (set *Flags) judgeClients(acc *access) error {

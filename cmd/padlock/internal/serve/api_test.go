@@ -24,8 +24,13 @@ import (
 // and returns its URL.
 func serveHere(t *testing.T, set *Flags, acc *access, n int) string {
 	t.Helper()
+	return serveWith(t, page, set, acc, n)
+}
+
+func serveWith(t *testing.T, what handlerOf, set *Flags, acc *access, n int) string {
+	t.Helper()
 	store := inMemory(t)
-	web, server := Source{Locker: padlock.New(store), Store: store, Log: io.Discard}.webServer(t.Context(), set, acc)
+	web, server := Source{Locker: padlock.New(store), Store: store, Log: io.Discard}.webServer(t.Context(), set, acc, what)
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -292,5 +297,26 @@ func TestServeWithoutAPI(t *testing.T) {
 	url := serveHere(t, &Flags{maxNames: 1}, &access{open: true}, 8)
 	if status, text := fetch(t, patientClient(nil), http.MethodPost, url+"/v1/acquire", "{}"); status != http.StatusNotFound || bytes.Contains([]byte(text), []byte("openapi")) {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// A server without the page has the API and the health checks, and says where the page is.
+func TestServeAPIAlone(t *testing.T) {
+	t.Parallel()
+	url := serveWith(t, apiAlone, &Flags{api: true, maxNames: 1}, &access{open: true}, 8)
+	for _, c := range []struct {
+		method, path, says string
+		want               int
+	}{
+		{http.MethodPost, "/v1/acquire", `"fence"`, http.StatusOK},
+		{http.MethodGet, "/healthz", "ok", http.StatusOK},
+		{http.MethodGet, "/readyz", "ok", http.StatusOK},
+		{http.MethodGet, "/", "need padlock-all", http.StatusNotFound},
+		{http.MethodGet, "/metrics", "need padlock-all", http.StatusNotFound},
+	} {
+		status, text := fetch(t, patientClient(nil), c.method, url+c.path, `{"name":"a","token":"token-one-0123456789"}`)
+		if status != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d %s; want %d, %s", c.path, status, text, c.want, c.says)
+		}
 	}
 }

@@ -60,9 +60,14 @@ type Source struct {
 	Announce func(url string) error // is called when the server listens
 }
 
-// Run serves until ctx ends.
-func (s *Server) Run(ctx context.Context, store Source) error {
-	web, server := store.webServer(ctx, s.set, &s.acc)
+// Run serves the page, and the API if the flags ask for it, until ctx ends.
+func (s *Server) Run(ctx context.Context, store Source) error { return s.run(ctx, store, page) }
+
+// RunAPI serves the API without the page. A program that calls only RunAPI has no templates.
+func (s *Server) RunAPI(ctx context.Context, store Source) error { return s.run(ctx, store, apiAlone) }
+
+func (s *Server) run(ctx context.Context, store Source, what handlerOf) error {
+	web, server := store.webServer(ctx, s.set, &s.acc, what)
 	defer web.Close()
 	limited := limitedTo(s.at, maxConnections)
 	limited.shared = s.acc.proxies.trust
@@ -131,8 +136,38 @@ func (set *Flags) judge(local bool) (access, error) {
 }
 
 // webServer makes the server and its handler.
-func (s Source) webServer(ctx context.Context, set *Flags, acc *access) (io.Closer, *http.Server) {
+func (s Source) webServer(ctx context.Context, set *Flags, acc *access, what handlerOf) (io.Closer, *http.Server) {
 	log := slog.New(slog.NewJSONHandler(s.Log, nil))
+	if acc.pairs != nil && acc.pairs.exposed() {
+		log.Warn("every user of this machine can read the TLS key; chmod 600 the file", "file", acc.pairs.key)
+	}
+	handler := what(ctx, s, log, set, acc)
+	server := &http.Server{
+		Handler: acc.guard(handler), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // any client can cause these lines
+	}
+	if acc.pairs != nil {
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: acc.pairs.getCertificate, NextProtos: []string{"h2", "http/1.1"}}
+		if acc.ca != nil {
+			server.TLSConfig.ClientCAs, server.TLSConfig.ClientAuth = acc.ca, tls.VerifyClientCertIfGiven // guard refuses the others
+		}
+	}
+	server.RegisterOnShutdown(func() { handler.Close() }) // ends the streams and the waits
+	return handler, server
+}
+
+// closingHandler is a handler that ends what it has begun.
+type closingHandler interface {
+	http.Handler
+	io.Closer
+}
+
+// handlerOf makes the handler of a server.
+type handlerOf func(ctx context.Context, s Source, log *slog.Logger, set *Flags, acc *access) closingHandler
+
+// page makes the handler of the page, and of the API if the flags ask for it.
+func page(ctx context.Context, s Source, log *slog.Logger, set *Flags, acc *access) closingHandler {
 	watched := []sampler.Option{sampler.Watch(set.Watch...), sampler.MaxNames(set.maxNames)}
 	var api *padlockapi.API
 	if set.api {
@@ -141,9 +176,6 @@ func (s Source) webServer(ctx context.Context, set *Flags, acc *access) (io.Clos
 	}
 	watcher := sampler.New(s.Locker, watched...)
 	go watcher.Run(ctx)
-	if acc.pairs != nil && acc.pairs.exposed() {
-		log.Warn("every user of this machine can read the TLS key; chmod 600 the file", "file", acc.pairs.key)
-	}
 	opts := []padlockweb.Option{
 		padlockweb.Sampler(watcher), padlockweb.Logger(log), padlockweb.Place(s.Place), padlockweb.Hosts(set.hostNames(acc.pairs)...),
 		padlockweb.History(s.History),
@@ -158,24 +190,10 @@ func (s Source) webServer(ctx context.Context, set *Flags, acc *access) (io.Clos
 		opts = append(opts, padlockweb.AllowBreak())
 	}
 	web := padlockweb.Handler(s.Locker, opts...)
-	handler, closer := http.Handler(web), io.Closer(web)
 	if set.api {
-		both := &pageAndAPI{web, api}
-		handler, closer = both, both
+		return &pageAndAPI{web, api}
 	}
-	server := &http.Server{
-		Handler: acc.guard(handler), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // any client can cause these lines
-	}
-	if acc.pairs != nil {
-		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: acc.pairs.getCertificate, NextProtos: []string{"h2", "http/1.1"}}
-		if acc.ca != nil {
-			server.TLSConfig.ClientCAs, server.TLSConfig.ClientAuth = acc.ca, tls.VerifyClientCertIfGiven // guard refuses the others
-		}
-	}
-	server.RegisterOnShutdown(func() { closer.Close() }) // ends the streams and the waits
-	return closer, server
+	return web
 }
 
 // url returns the address of the page.

@@ -123,7 +123,7 @@ func TestServeReportsAnOpenKey(t *testing.T) {
 		}
 		var log bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
-		web, _ := Source{Locker: l, Log: &log}.webServer(ctx, &Flags{maxNames: 1}, &access{open: true, pairs: pairs})
+		web, _ := Source{Locker: l, Log: &log}.webServer(ctx, &Flags{maxNames: 1}, &access{open: true, pairs: pairs}, page)
 		cancel()
 		web.Close()
 		if got := strings.Contains(log.String(), `"msg":"every user of this machine can read the TLS key; chmod 600 the file"`); got != want {
@@ -155,7 +155,7 @@ func TestServeSlowClients(t *testing.T) {
 		l := padlock.New(store)
 		defer l.Close(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
-		_, server := Source{Locker: l, Log: io.Discard}.webServer(ctx, &Flags{}, &access{open: true})
+		_, server := Source{Locker: l, Log: io.Discard}.webServer(ctx, &Flags{}, &access{open: true}, page)
 		at := make(pipes)
 		served := make(chan error, 1)
 		go func() { served <- finish(ctx, server, limitedTo(at, 4)) }()
