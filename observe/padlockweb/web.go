@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/remote"
@@ -107,7 +106,7 @@ func (w *Web) routes() *http.ServeMux {
 		mux.HandleFunc("GET /"+name, serveAsset)
 	}
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { plain(rw, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", Ready(w.locker))
+	mux.HandleFunc("GET /readyz", remote.Ready(w.canRead))
 	return mux
 }
 
@@ -143,27 +142,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // characters (%XX).
 const maxBody = 16 << 10
 
-// Ready returns a handler that tells load balancers and monitors whether the store can be read: with
-// the status 200, or 503. It reads one name, once a second at most. A Handler has it at /readyz.
-func Ready(locker *padlock.Locker) http.HandlerFunc {
-	var (
-		look   sync.Mutex // guards looked and ready
-		looked time.Time
-		ready  bool
-	)
-	return func(rw http.ResponseWriter, r *http.Request) {
-		look.Lock()
-		defer look.Unlock()
-		if time.Since(looked) >= time.Second {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), firstPatience)
-			defer cancel()
-			_, err := locker.Inspect(ctx, "readyz")
-			ready, looked = err == nil, time.Now()
-		}
-		if !ready {
-			plain(rw, http.StatusServiceUnavailable, "the store cannot be read")
-			return
-		}
-		plain(rw, http.StatusOK, "ok")
-	}
+// canRead reads one name.
+func (w *Web) canRead(ctx context.Context) error {
+	_, err := w.locker.Inspect(ctx, "readyz")
+	return err
 }

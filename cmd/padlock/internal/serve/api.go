@@ -13,8 +13,8 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+	"github.com/padlock-go/padlock/internal/remote"
 	"github.com/padlock-go/padlock/observe/padlockapi"
-	"github.com/padlock-go/padlock/observe/padlockweb"
 )
 
 // apiHandler makes the handler for the requests of programs. Without a token file, programs that
@@ -55,7 +55,10 @@ func apiAlone(_ context.Context, s Source, log *slog.Logger, set *Flags, acc *ac
 	api, mux := apiHandler(s.Store, log, set, acc), http.NewServeMux()
 	mux.Handle("/v1/", api)
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "ok\n") })
-	mux.HandleFunc("GET /readyz", padlockweb.Ready(s.Locker))
+	mux.HandleFunc("GET /readyz", remote.Ready(func(ctx context.Context) error {
+		_, err := s.Locker.Inspect(ctx, "readyz")
+		return err
+	}))
 	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
 		http.Error(rw, "this server has locks for programs, below /v1/; the page and /metrics need padlock-all", http.StatusNotFound)
 	})
