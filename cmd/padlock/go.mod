@@ -64,10 +64,10 @@ require (
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
-	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
 	github.com/padlock-go/padlock/stores/s3store v0.0.0 // indirect
-	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
 	github.com/padlock-go/padlock/stores/zkstore v0.0.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect

@@ -104,11 +104,10 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "padlocktest", code: []string{".", "driver", "stores/memstore"}, tests: rootTests},
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
-		arrowRow{dir: "internal/promtext"},
-		arrowRow{dir: "internal/remote"},
-		arrowRow{dir: "internal/httpapi"},                                                                  // the answers of /v1/, for the server and the client
-		arrowRow{dir: "internal/reads"},                                                                    // counts what a list costs, for the sampler
-		arrowRow{dir: "internal/replay", code: []string{"driver"}},                                         // replies of services, for the tests of stores
+		arrowRow{dir: "internal/promtext"}, arrowRow{dir: "internal/remote"},
+		arrowRow{dir: "internal/httpapi"},                          // the answers of /v1/, for the server and the client
+		arrowRow{dir: "internal/reads"},                            // counts what a list costs, for the sampler
+		arrowRow{dir: "internal/replay", code: []string{"driver"}}, // replies of services, for the tests of stores
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}, tests: []string{"internal/server"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
@@ -139,7 +138,8 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/house/portable", tests: []string{"internal/server"}},
 		arrowRow{dir: "internal/release", tests: []string{"internal/server"}},                                                                    // makes the files of a release
 		arrowRow{dir: "lab/soak", code: []string{".", "driver", "election", "internal/safety", "internal/server", "lab/soak"}, tests: rootTests}, // the engine of padlock-verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "storekit/storeurl", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "internal/printable", "observe/sampler", "observe/padlockweb", "observe/padlockapi"}, tests: []string{"internal/server", "internal/server/fakes", "padlocktest"}}, // driver: the names of slots
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "storekit/storeurl", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "stores/pgadvisory", "stores/sqlstore/drivers/mysql", "stores/sqlstore/drivers/postgres", "internal/printable", "observe/sampler", "cmd/padlock/internal/serve"}, tests: []string{"internal/server", "internal/server/fakes", "padlocktest"}}, // driver: the names of slots
+		arrowRow{dir: "cmd/padlock/internal/serve", code: []string{".", "observe/history", "observe/padlockapi", "observe/padlockweb", "observe/sampler", "internal/remote", "cmd/padlock/internal/texts"}, tests: []string{"internal/server", "open"}},
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},
 		arrowRow{dir: "lab", code: []string{anything}},

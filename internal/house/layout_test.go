@@ -61,6 +61,7 @@ type crossing struct {
 // Packages that stores share become public (storekit). The reason stands behind each exception.
 var crossings = map[crossing]string{
 	{"cmd/padlock", "internal/printable"}:          "the command is released with the root and has no API",
+	{"cmd/padlock", "internal/remote"}:             "the command is released with the root and has no API",
 	{"observe/padlockotel", "internal/group"}:      "until the groups of names are public",
 	{"session/redissession", "internal/redisconn"}: "until storekit has the connections of Redis",
 	{"stores/pgadvisory", "internal/login"}:        "until it is a part of storekit/storeurl",

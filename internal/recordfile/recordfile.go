@@ -23,6 +23,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -213,12 +214,12 @@ func recordID(file string) (id string, ok bool) {
 // isTemp reports whether padlock gave a temporary file its name.
 func isTemp(file string) bool {
 	random, ok := strings.CutSuffix(file, tempSuffix)
-	return ok && tempName.MatchString(random)
+	return ok && tempName().MatchString(random)
 }
 
 var (
-	tempName = regexp.MustCompile(`^[A-Z2-7]{26,}$`) // as rand.Text makes it
-	nameDir  = regexp.MustCompile(`^runs\.[A-Za-z0-9_-]{0,40}\.[0-9a-f]{16}$`)
+	tempName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{26,}$`) }) // as rand.Text makes it
+	nameDir  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^runs\.[A-Za-z0-9_-]{0,40}\.[0-9a-f]{16}$`) })
 )
 
 // dirs returns the directories of all names. After an error, it returns those that it could read.
@@ -228,7 +229,7 @@ func (d Dir) dirs() (dirs []string, err error) {
 		err = nil
 	}
 	for _, e := range entries {
-		if e.IsDir() && nameDir.MatchString(e.Name()) {
+		if e.IsDir() && nameDir().MatchString(e.Name()) {
 			dirs = append(dirs, filepath.Join(d.Path, e.Name()))
 		}
 	}

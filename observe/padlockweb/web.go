@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/remote"
@@ -27,10 +26,6 @@ type Web struct {
 
 	keptJobs    keptJobs      // see jobs
 	readingJobs chan struct{} // contains a token while jobs reads
-
-	look   sync.Mutex // guards the next two fields; see isReady
-	looked time.Time
-	ready  bool
 
 	closing context.Context // ends when Close begins
 	close   context.CancelFunc
@@ -111,7 +106,7 @@ func (w *Web) routes() *http.ServeMux {
 		mux.HandleFunc("GET /"+name, serveAsset)
 	}
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { plain(rw, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", w.serveReady)
+	mux.HandleFunc("GET /readyz", remote.Ready(w.canRead))
 	return mux
 }
 
@@ -147,24 +142,8 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // characters (%XX).
 const maxBody = 16 << 10
 
-// serveReady tells load balancers and monitors whether the store can be read.
-func (w *Web) serveReady(rw http.ResponseWriter, r *http.Request) {
-	if !w.isReady(r.Context()) {
-		plain(rw, http.StatusServiceUnavailable, "the store cannot be read")
-		return
-	}
-	plain(rw, http.StatusOK, "ok")
-}
-
-// isReady reports whether one name can be read. It reads once a second at most.
-func (w *Web) isReady(ctx context.Context) bool {
-	w.look.Lock()
-	defer w.look.Unlock()
-	if time.Since(w.looked) >= time.Second {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), firstPatience)
-		defer cancel()
-		_, err := w.locker.Inspect(ctx, "readyz")
-		w.ready, w.looked = err == nil, time.Now()
-	}
-	return w.ready
+// canRead reads one name.
+func (w *Web) canRead(ctx context.Context) error {
+	_, err := w.locker.Inspect(ctx, "readyz")
+	return err
 }

@@ -45,7 +45,8 @@ const (
 	format = '1'   // the newest that this build knows
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli makes the tables at its first call. A program that uses no files does not pay for them.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // mode says how a lock is held: not at all, exclusively or shared.
 type mode byte
@@ -121,7 +122,7 @@ func (o *owner) encode(b []byte) []byte {
 // seal fills in the length and the checksum.
 func seal(b []byte) {
 	binary.LittleEndian.PutUint16(b[8:], uint16(len(b)))
-	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli()))
 }
 
 // sealed returns the bytes of the record at the start of b, or nil if there is no complete record.
@@ -130,7 +131,7 @@ func sealed(b []byte, magic string, fixed int) []byte {
 		return nil
 	}
 	n := int(binary.LittleEndian.Uint16(b[8:]))
-	if n < fixed || n > len(b) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:n], castagnoli) {
+	if n < fixed || n > len(b) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:n], castagnoli()) {
 		return nil
 	}
 	return b[:n]

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/storekit"
@@ -36,12 +37,12 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 	return addresses, u.Query().Get("tls") == "yes"
 }
 
-var dsnPattern = regexp.MustCompile(`^memcached:[^/]`)
+var dsnPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^memcached:[^/]`) })
 
 // urlForDSN recognises a DSN of PHP's Symfony, and returns the URL to write instead. For any other
 // text it returns "".
 func urlForDSN(text string) string {
-	if dsnPattern.MatchString(text) {
+	if dsnPattern().MatchString(text) {
 		return "memcached://HOST:PORT"
 	}
 	return ""
@@ -58,8 +59,8 @@ var phpClientParams = []string{
 }
 
 var (
-	hostParameter = regexp.MustCompile(`^host\[(.+)\]$`)
-	weight        = regexp.MustCompile(`/\d+$`)
+	hostParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^host\[(.+)\]$`) })
+	weight        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/\d+$`) })
 )
 
 // fromSymfony translates a DSN of PHP's Symfony to the URL of its server. It follows
@@ -71,7 +72,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 		return nil, storekit.Invalidf("PHP logs in with SASL, which works with memcached's binary protocol only; padlock cannot share locks of such a server")
 	}
 	place, text, _ := strings.Cut(rest, "?")
-	place = weight.ReplaceAllString(place, "")
+	place = weight().ReplaceAllString(place, "")
 	if place != "" && !slashes {
 		return nil, storekit.Invalidf("a host needs two slashes before it: symfony+memcached://HOST")
 	}
@@ -108,7 +109,7 @@ func fromSymfony(dsn string) (*url.URL, error) {
 // parameter translates one parameter of a DSN into parameters of query. If the parameter contains
 // the address of a server, parameter leaves query unchanged and returns the address.
 func parameter(query url.Values, name, value string) (string, error) {
-	if m := hostParameter.FindStringSubmatch(name); m != nil {
+	if m := hostParameter().FindStringSubmatch(name); m != nil {
 		return strings.TrimSuffix(m[1], ":"), nil
 	}
 	switch name = strings.ToLower(name); {

@@ -3,6 +3,7 @@ package mysqladvisory
 import (
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/advisory"
@@ -37,14 +38,14 @@ func (s *statements) makeTable() []string {
 	}
 }
 
-var databaseName = regexp.MustCompile("^[A-Za-z0-9_$-]+$")
+var databaseName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z0-9_$-]+$") })
 
 // fenceTable returns the name of the table with its database.
 func fenceTable(database string) (string, error) {
 	if database == "" {
 		return "`padlock_fences`", nil
 	}
-	if !databaseName.MatchString(database) {
+	if !databaseName().MatchString(database) {
 		return "", storekit.Invalidf("the name of the database %q has a character other than letters, digits, _, - and $", database)
 	}
 	return "`" + database + "`.`padlock_fences`", nil

@@ -3,6 +3,7 @@ package pgadvisory
 import (
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/storekit/advisory"
@@ -36,12 +37,12 @@ func Schema(schema string) ([]string, error) {
 	}, nil
 }
 
-var schemaName = regexp.MustCompile("^[A-Za-z0-9_]+$")
+var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z0-9_]+$") })
 
 // fenceTable returns the name of the table with its schema. Without the schema, the name would
 // depend on the search path, which may differ between two users.
 func fenceTable(schema string) (string, error) {
-	if !schemaName.MatchString(schema) {
+	if !schemaName().MatchString(schema) {
 		return "", storekit.Invalidf("the schema %q is empty or has a character other than letters, digits and _", schema)
 	}
 	return `"` + schema + `".padlock_fences`, nil

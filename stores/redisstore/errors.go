@@ -10,6 +10,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/padlock-go/padlock/driver"
@@ -114,12 +115,14 @@ func scriptError(text string) string {
 	// NOPERM keeps this text. It tells refusal that the error came from a script, which may have
 	// written something before.
 	if !strings.Contains(text, "NOPERM") {
-		text = scriptPosition.ReplaceAllString(text, "")
+		text = scriptPosition().ReplaceAllString(text, "")
 	}
 	return text
 }
 
-var scriptPosition = regexp.MustCompile(`^(ERR )?(Error running script \(call to \w+\): )?(@user_script: ?\d+: )+-?`)
+var scriptPosition = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(ERR )?(Error running script \(call to \w+\): )?(@user_script: ?\d+: )+-?`)
+})
 
 // versionError is the error for a name whose note has a flag that this version of padlock does not
 // know: a later version has written the note, or the note is damaged.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -77,8 +78,8 @@ func servers(u *url.URL) (addresses []string, encrypted bool) {
 }
 
 var (
-	dsnPattern    = regexp.MustCompile(`^rediss?:[^/]`)
-	valkeyPattern = regexp.MustCompile(`^valkeys?:`)
+	dsnPattern    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^rediss?:[^/]`) })
+	valkeyPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^valkeys?:`) })
 )
 
 // urlInstead recognises a DSN of PHP's Symfony and the URLs of servers that speak Redis's protocol,
@@ -86,9 +87,9 @@ var (
 func urlInstead(text string) string {
 	scheme, _, _ := strings.Cut(text, ":")
 	switch {
-	case dsnPattern.MatchString(text):
+	case dsnPattern().MatchString(text):
 		return scheme + "://USER:PASSWORD@HOST:PORT"
-	case valkeyPattern.MatchString(text):
+	case valkeyPattern().MatchString(text):
 		return strings.Replace(scheme, "valkey", "redis", 1) + "://USER:PASSWORD@HOST:PORT"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/padlock-go/padlock/storekit"
 )
@@ -82,7 +83,7 @@ func (d *redisDSN) secret(text string) {
 	}
 }
 
-var database = regexp.MustCompile(`/(\d*)$`)
+var database = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/(\d*)$`) })
 
 // serverPart reads HOST[:PORT][/DB] or /SOCKET[/DB].
 func (d *redisDSN) serverPart(text string, slashes bool) error {
@@ -93,7 +94,7 @@ func (d *redisDSN) serverPart(text string, slashes bool) error {
 	if host != "" && !slashes {
 		return storekit.Invalidf("a host needs two slashes before it: symfony+redis://HOST")
 	}
-	if m := database.FindStringSubmatch(path); m != nil {
+	if m := database().FindStringSubmatch(path); m != nil {
 		d.db, path = m[1], strings.TrimSuffix(path, m[0])
 	}
 	switch {
@@ -117,10 +118,10 @@ var clientParameters = []string{
 // of the DSN already determine their values.
 var impliedParameters = []string{"db", "layout", "node", "only-padlock", "tls"}
 
-var hostParameter = regexp.MustCompile(`^host\[(.+)\]$`)
+var hostParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^host\[(.+)\]$`) })
 
 func (d *redisDSN) parameter(name string, values []string) error {
-	if m := hostParameter.FindStringSubmatch(name); m != nil {
+	if m := hostParameter().FindStringSubmatch(name); m != nil {
 		return d.host(m[1], values)
 	}
 	value := values[len(values)-1] // as in PHP

@@ -1,5 +1,5 @@
-// Command padlock-all is padlock with every store and with padlock serve. Command padlock switches
-// to it when it has to.
+// Command padlock-all is padlock with every store and with the page of padlock serve. Command
+// padlock switches to it when it has to.
 package main
 
 import (

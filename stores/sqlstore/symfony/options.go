@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -63,7 +64,7 @@ func Lazy() Option { return func(c *config) { c.lazy = true } }
 
 // identifier matches a name that SQL accepts without quotes. PHP writes the names without quotes,
 // and so does this package. PostgreSQL then turns capital letters into small ones.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
+var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`) })
 
 // configure applies the options and checks them.
 func configure(e sqlstore.Engine, l Layout, opts []Option) (config, error) {
@@ -77,7 +78,7 @@ func configure(e sqlstore.Engine, l Layout, opts []Option) (config, error) {
 	}
 	names := append(strings.SplitN(c.table, ".", 2), c.id, c.token, c.expiration)
 	for _, n := range names {
-		if !identifier.MatchString(n) {
+		if !identifier().MatchString(n) {
 			return c, storekit.Invalidf("%q cannot be the name of a table or column: it has letters, digits, _ and $, as PHP writes it without quotes", n)
 		}
 	}

@@ -142,7 +142,7 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 // break one of them.
 func (a *app) nothingHeld(ctx context.Context, l *padlock.Locker, name string) string {
 	text := title(name) + " is free; there is nothing to break"
-	n, err := sampler.LookAll(ctx, l, name, slotPatience)
+	n, err := sampler.LookAll(ctx, l, name, a.slotPatience)
 	switch held := n.HeldSlots(); {
 	case err != nil:
 		return text

@@ -129,6 +129,7 @@ func (withBound) Break(context.Context, string, uint64) (uint64, error) { return
 
 // Each situation in which an operator breaks a lock has a message of its own.
 func TestBreakOutcomes(t *testing.T) {
+	t.Parallel()
 	none := func(*testing.T, *padlock.Locker) {}
 	for what, c := range map[string]breakRow{
 		"never used":                       {hold: none, fence: unfenced, says: "^deploy is free; there is nothing to break$"},
@@ -182,7 +183,7 @@ func breakIn(t *testing.T, c *breakRow) (status int, text string) {
 	if c.store != nil {
 		used = c.store(s, l)
 	}
-	use(t, used)
+	p := opening(used)
 	set := c.set
 	set.slot = -1
 	name := c.name
@@ -193,7 +194,7 @@ func breakIn(t *testing.T, c *breakRow) (status int, text string) {
 		set.fenced, set.fence = true, st.Fence+uint64(c.fence)
 	}
 	var out bytes.Buffer
-	a := &app{stdout: &out, stderr: io.Discard}
+	a := &app{program: p, stdout: &out, stderr: io.Discard}
 	err = a.breakLock(t.Context(), &set, name)
 	var f *failure
 	switch {

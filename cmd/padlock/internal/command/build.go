@@ -5,9 +5,6 @@ import (
 	"runtime/debug"
 )
 
-// release is the version of a release build, or "" for other builds.
-var release string
-
 // about is what version prints in JSON.
 type about struct {
 	Version string `json:"version"`
@@ -19,10 +16,10 @@ type about struct {
 
 // build returns the version of a release. For other builds, it returns the version and the commit
 // that the go command has recorded in the program.
-func build() about {
-	v := about{Program: programName, Version: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-	if release != "" {
-		v.Version = release
+func (p *program) build() about {
+	v := about{Program: p.programName, Version: "unknown", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	if p.version != "" {
+		v.Version = p.version
 		return v
 	}
 	info, ok := debug.ReadBuildInfo()

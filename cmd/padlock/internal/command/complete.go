@@ -5,15 +5,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// completePatience bounds how long a person waits for the names of locks after pressing Tab. Tests
-// set it.
-var completePatience = 2 * time.Second
 
 // completeName completes NAME with the locks that padlock ls lists. It prints no errors, because
 // they would disturb the line that the user is typing.
@@ -24,7 +19,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 	if a.chooseByStore() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), a.completePatience)
 	defer cancel()
 	l, err := a.looker(ctx, "")
 	if err != nil {
@@ -34,7 +29,7 @@ func (a *app) completeName(c *cobra.Command, args []string, begun string) ([]str
 	states, _ := l.List(ctx, begun) // after an error, List returns the names that the store knows
 	var names []string
 	for _, s := range states {
-		if s.Name != "" && plain.MatchString(s.Name) { // other names would need quotes
+		if s.Name != "" && plain(s.Name) { // other names would need quotes
 			names = append(names, s.Name)
 		}
 	}

@@ -46,7 +46,7 @@ func (a *app) completionCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			var script bytes.Buffer
-			c.Root().Use = programName // the script completes the program that printed it
+			c.Root().Use = a.programName // the script completes the program that printed it
 			if err := shells[args[0]](c.Root(), &script); err != nil {
 				return err
 			}

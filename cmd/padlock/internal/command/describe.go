@@ -102,7 +102,7 @@ func holderName(h padlock.Hold) string {
 // These are short names for functions of package texts. That package writes times, durations,
 // names and errors in the same form on every screen.
 var (
-	plain      = texts.Word
+	plain      = texts.Plain
 	show       = texts.Show
 	visible    = texts.Visible
 	clock      = texts.Clock

@@ -73,9 +73,6 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
-// quickPatience is the time limit of doctor --quick. Tests set it.
-var quickPatience = 5 * time.Second
-
 func (a *app) doctor(ctx context.Context, set *examination) error {
 	url, err := a.url()
 	if err != nil {
@@ -83,11 +80,11 @@ func (a *app) doctor(ctx context.Context, set *examination) error {
 	}
 	if set.quick {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, quickPatience)
+		ctx, cancel = context.WithTimeout(ctx, a.quickPatience)
 		defer cancel()
 	}
 	ctx, stop := interruptible(ctx)
-	found, err := doctor.Examine(ctx, url, doctor.Options{Open: openStore, Schemes: schemes, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d, Quick: set.quick})
+	found, err := doctor.Examine(ctx, url, doctor.Options{Open: a.openStore, Schemes: a.schemes, Name: set.name, TTL: set.ttl.d, Measure: set.measure.d, Quick: set.quick})
 	if s := stop(); s != nil {
 		return interruptedBy(s, set.name)
 	}

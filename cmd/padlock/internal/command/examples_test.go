@@ -52,7 +52,7 @@ func TestHelpExamples(t *testing.T) {
 		t.Skip("the examples use a Unix shell")
 	}
 	dir := t.TempDir()
-	for _, c := range withExamples((&app{}).root()) {
+	for _, c := range withExamples((&app{program: whole()}).root()) {
 		how, known := examples[c.CommandPath()]
 		if !known {
 			t.Errorf("the examples of %q are in no row of the table", c.CommandPath())

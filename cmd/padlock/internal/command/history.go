@@ -86,7 +86,7 @@ func (a *app) completeRecorded(c *cobra.Command, args []string, begun string) ([
 	var names []string
 	known, _ := a.history(nil).Names(c.Context(), begun) // after an error, Names returns the names that it could read
 	for _, name := range known {
-		if plain.MatchString(name) { // other names would need quotes
+		if plain(name) { // other names would need quotes
 			names = append(names, name)
 		}
 	}

@@ -41,16 +41,16 @@ func (a *app) manCommand() *cobra.Command {
 		Example:               "  padlock man | man -l -\n  padlock man >/usr/local/share/man/man1/padlock.1",
 		Args:                  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := io.WriteString(a.stdout, manPage(c.Root()))
+			_, err := io.WriteString(a.stdout, manPage(c.Root(), a.build().Version))
 			return err
 		},
 	}
 }
 
 // manPage returns the manual page of padlock and its verbs.
-func manPage(root *cobra.Command) string {
+func manPage(root *cobra.Command, version string) string {
 	var p page
-	p.whole(root)
+	p.whole(root, version)
 	return p.String()
 }
 
@@ -80,8 +80,8 @@ func roff(text string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 }
 
-func (p *page) whole(root *cobra.Command) {
-	p.macro("TH", "PADLOCK", "1", "", "padlock "+build().Version, "User Commands")
+func (p *page) whole(root *cobra.Command, version string) {
+	p.macro("TH", "PADLOCK", "1", "", "padlock "+version, "User Commands")
 	p.macro("SH", "NAME")
 	p.line("padlock - " + strings.ToLower(root.Short[:1]) + root.Short[1:])
 	p.macro("SH", "SYNOPSIS")

@@ -14,7 +14,7 @@ import (
 // The manual page has everything that the command knows: each verb, each flag with its letter and
 // value, each exit status and variable.
 func TestManPageTellsAllVerbsAndFlags(t *testing.T) {
-	root := (&app{}).root()
+	root := (&app{program: whole()}).root()
 	root.InitDefaultCompletionCmd()
 	text := plainMan(t, root)
 	names := 0
@@ -63,7 +63,7 @@ func TestRoffIsEscaped(t *testing.T) {
 // plainMan is the page without roff's escapes.
 func plainMan(t *testing.T, root *cobra.Command) string {
 	t.Helper()
-	text := manPage(root)
+	text := manPage(root, "v1.2.0")
 	for line := range strings.Lines(text) {
 		if regexp.MustCompile(`^\.[^A-Za-z]|\\[^\-e&(]`).MatchString(line) {
 			t.Errorf("roff would obey this line, or lose of it: %s", line)
@@ -79,7 +79,7 @@ func TestManPageIsWellFormed(t *testing.T) {
 		missing(t, "mandoc")
 	}
 	cmd := exec.Command(mandoc, "-T", "lint", "-W", "warning")
-	cmd.Stdin = strings.NewReader(manPage((&app{}).root()))
+	cmd.Stdin = strings.NewReader(manPage((&app{program: whole()}).root(), "v1.2.0"))
 	said, err := cmd.CombinedOutput()
 	for line := range bytes.Lines(said) {
 		if !bytes.Contains(line, []byte("missing date")) { // the page is the same whenever it is made

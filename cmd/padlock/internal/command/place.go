@@ -1,19 +1,8 @@
 package command
 
 import (
-	"context"
-
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
 )
-
-// openStore opens a store; tests replace it.
-var openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
-	if dir, err := open.DefaultDir(); err == nil { // otherwise the store remembers nothing
-		opts = append(opts, open.StateDir(dir))
-	}
-	return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses())...)
-}
 
 // environment is what open.EnvURL has returned. It is called once, since PADLOCK_STORE_FILE may
 // name a pipe.
@@ -45,7 +34,7 @@ func (a *app) storeName() string {
 	if err != nil {
 		return "the default store"
 	}
-	return open.Redacted(url, schemes)
+	return open.Redacted(url, a.schemes)
 }
 
 // place returns the name of the store for a sentence, without secrets.
@@ -60,7 +49,7 @@ func (a *app) place() string {
 // store of this user.
 func (a *app) placeLabel() string {
 	place := a.storeName()
-	if usual, err := open.DefaultURL(); err == nil && place == open.Redacted(usual, schemes) {
+	if usual, err := open.DefaultURL(); err == nil && place == open.Redacted(usual, a.schemes) {
 		return ""
 	}
 	return place

@@ -5,6 +5,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +28,28 @@ func TestRedis(t *testing.T) {
 		return err
 	}
 	testscript.Run(t, p)
+}
+
+// TestSQL runs the scripts of testdata/sql with PADLOCK_STORE on a database. Only padlock is in PATH.
+func TestSQL(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the scripts use a Unix shell")
+	}
+	for name, url := range map[string]string{
+		"postgres": server.Postgres(t, server.PostgresOptions{}).URL(),
+		"mariadb":  "mysql://root@" + server.MariaDB(t).Addr() + "/mysql",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := scripts("testdata/sql")
+			p.Setup = func(env *testscript.Env) error {
+				err := setUpScript(env)
+				env.Setenv("PADLOCK_STORE", url)
+				env.Setenv("ADVISORY", strings.Replace(url, "://", "+advisory://", 1))
+				return err
+			}
+			testscript.Run(t, p)
+		})
+	}
 }
 
 // scripts returns how the scripts of dir are run.

@@ -15,6 +15,7 @@ import (
 
 // app is the state that all verbs share.
 type app struct {
+	*program
 	stdout, stderr io.Writer
 	storeURL       string // as given by --store
 	fromEnv        *environment
@@ -89,7 +90,7 @@ func (a *app) root() *cobra.Command {
 		Long: `padlock runs a command while it holds a lock, so that only one process at a time
 does the job, or only one machine, with a store on a server such as Redis.
 
-` + programLong(),
+` + a.programLong(),
 		Example: `  padlock run nightly-report -- ./report.sh
   padlock run -n nightly-report -- ./report.sh     # do not wait: exit with 75 if it is running
   padlock status nightly-report                    # who holds the lock?`,

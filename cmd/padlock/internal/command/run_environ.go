@@ -61,7 +61,7 @@ func (f *front) storeVariable() (string, error) {
 	}
 	store, err := f.url()
 	if f.storeURL != "" && !f.set.passKey {
-		store = withoutPassword(store)
+		store = f.withoutPassword(store)
 	}
 	return open.EnvStore + "=" + store, err
 }
@@ -77,9 +77,9 @@ func exported(lock *padlock.Lock) (string, error) {
 
 // withoutPassword returns the URL of a store without user, password and secret parameters. The
 // result is a URL of the same store, or no valid URL. It is never a URL of another store.
-func withoutPassword(store string) string {
+func (p *program) withoutPassword(store string) string {
 	name, _, _ := strings.Cut(store, ":")
-	u, s, err := open.Parse(store, schemes)
+	u, s, err := open.Parse(store, p.schemes)
 	if err != nil || strings.HasPrefix(name, "symfony+") && s.Servers != nil {
 		if strings.ContainsAny(store, "@?") { // a DSN may contain passwords in many places
 			return name + ":"
@@ -88,13 +88,13 @@ func withoutPassword(store string) string {
 	}
 	query := u.Query()
 	secret := u.User != nil
-	for _, p := range s.Secrets {
-		secret = secret || query.Has(p)
-		query.Del(p)
+	for _, name := range s.Secrets {
+		secret = secret || query.Has(name)
+		query.Del(name)
 	}
 	if s.Composite {
 		for i, m := range query["store"] {
-			query["store"][i] = withoutPassword(m)
+			query["store"][i] = p.withoutPassword(m)
 			secret = secret || query["store"][i] != m
 		}
 	}

@@ -3,6 +3,7 @@ package command
 import "testing"
 
 func TestWithoutPassword(t *testing.T) {
+	t.Parallel()
 	for store, want := range map[string]string{
 		"file:///var/lib/locks?mode=0700":                                                    "file:///var/lib/locks?mode=0700",
 		"redis://locks.example.org/3?prefix=a%2Fb:":                                          "redis://locks.example.org/3?prefix=a%2Fb:",
@@ -21,7 +22,7 @@ func TestWithoutPassword(t *testing.T) {
 		"redis:canary@h":                                                                     "redis:",
 		"redis://:%zz@canary":                                                                "redis:",
 	} {
-		if got := withoutPassword(store); got != want {
+		if got := whole().withoutPassword(store); got != want {
 			t.Errorf("%s: %s, want %s", store, got, want)
 		}
 	}

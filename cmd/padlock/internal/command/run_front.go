@@ -298,7 +298,7 @@ func (f *front) spec() (supervise.Spec, error) {
 
 // release releases the lock. It returns a failure if the lock was lost while the command ran.
 func (f *front) release() *failure {
-	patience := closePatience
+	patience := f.closePatience
 	if f.expired() {
 		patience = min(patience, lateRelease) // the lock has already ended
 	}
@@ -335,7 +335,7 @@ func (f *front) check() error {
 	if f.locker.Guarantees().Lease {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), f.closePatience)
 	defer cancel()
 	if err := f.checkLocks(ctx); errors.Is(err, padlock.ErrLost) {
 		return err
@@ -347,7 +347,7 @@ func (f *front) check() error {
 // waits for the store only briefly.
 func (f *front) closeFront() {
 	if f.unconfirmed {
-		closePatience = min(closePatience, 500*time.Millisecond)
+		f.closePatience = min(f.closePatience, 500*time.Millisecond)
 	}
 	f.app.close(f.locker)
 }

@@ -5,13 +5,9 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/padlock-go/padlock/driver"
 )
-
-// ownPatience is how long ownLock may delay a run. Tests set it.
-var ownPatience = time.Second
 
 // ownLock reports whether the holder of the lock has started this process, directly or not. The
 // holder is then an outer "padlock run". The environment contains the name and the fence of its
@@ -23,10 +19,10 @@ func (f *front) ownLock(name string) bool {
 	}
 	store, err := f.url()
 	outer := f.environment()
-	if err != nil || outer.err != nil || withoutPassword(store) != withoutPassword(outer.url) {
+	if err != nil || outer.err != nil || f.withoutPassword(store) != f.withoutPassword(outer.url) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ownPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), f.ownPatience)
 	defer cancel()
 	s, err := f.locker.Inspect(ctx, name)
 	if err != nil || s.Fence != fence {

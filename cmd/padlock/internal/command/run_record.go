@@ -5,34 +5,23 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/observe/history"
-	"github.com/padlock-go/padlock/open"
 )
-
-// historyDir returns the directory with the history of this machine; tests replace it.
-var historyDir = func() (string, error) {
-	dir, err := open.DefaultDir()
-	return filepath.Join(dir, "history"), err
-}
 
 // history returns the history of the store, which is kept on this machine and in the store. If the
 // store is not open (nil), it has only the part on this machine. If the user has no directory for
 // data, it has only the part in the store.
 func (a *app) history(store driver.Store) *history.Log {
-	dir, err := historyDir()
+	dir, err := a.historyDir()
 	if err != nil {
 		dir = ""
 	}
 	return history.Open(dir, a.placeLabel(), store) // the built-in store has its own history in the same directory
 }
-
-// recordPatience is how long the history may delay the end of padlock. Tests set it.
-var recordPatience = time.Second
 
 // recording writes one run into the history, for --record. Without --record it is nil, and its
 // methods do nothing. The history never changes the result of a run.
@@ -40,6 +29,8 @@ type recording struct {
 	w     *history.Writer
 	run   history.Run
 	begun time.Time // when the wait for the lock began
+
+	patience time.Duration
 }
 
 // startRecording is called before the lock is taken. The parameter is nil if the store could not be
@@ -49,7 +40,7 @@ func (f *front) startRecording(store driver.Store) {
 		return
 	}
 	host, _ := os.Hostname()
-	f.record = &recording{w: f.history(store).Writer(), begun: time.Now(), run: history.Run{
+	f.record = &recording{w: f.history(store).Writer(), begun: time.Now(), patience: f.recordPatience, run: history.Run{
 		Name: f.name, Host: host[:min(len(host), driver.MaxHost)], PID: os.Getpid(), Label: f.set.label, Slot: -1,
 	}}
 }
@@ -94,7 +85,7 @@ func (r *recording) recordSkipped(status int, reason string, err error) error {
 }
 
 func (r *recording) wait() error {
-	ctx, cancel := context.WithTimeout(context.Background(), recordPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), r.patience)
 	defer cancel()
 	return r.w.Wait(ctx)
 }
@@ -155,7 +146,7 @@ func (f *front) unrecorded(err error) {
 	}
 	what := reason(err)
 	if errors.Is(err, context.DeadlineExceeded) {
-		what = "there was no answer within " + span(recordPatience)
+		what = "there was no answer within " + span(f.recordPatience)
 	}
 	f.say(note{Event: "unrecorded", named: newNamed(f.name), Message: "the history of " + show(f.name) + " could not be written: " + what})
 }

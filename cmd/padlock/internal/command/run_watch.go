@@ -12,10 +12,6 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
 
-// lossGrace is the longest time that the job may run on after the lock was lost. Then padlock kills
-// the job. The time is short, because another process may already hold the lock. Tests change it.
-var lossGrace = 500 * time.Millisecond
-
 // stuckAfter is how long padlock waits for killed processes to end. Then padlock reports the
 // processes that are still running.
 const stuckAfter = 5 * time.Second
@@ -148,7 +144,7 @@ func (f *front) lockOver() {
 		return
 	}
 	cause := context.Cause(f.lasting())
-	f.endJob(f.lostFailure("%s is lost: %s; ending %s", f.title(f.lockOfError(cause)), lossReason(cause), show(f.args[0])), min(f.grace, lossGrace))
+	f.endJob(f.lostFailure("%s is lost: %s; ending %s", f.title(f.lockOfError(cause)), lossReason(cause), show(f.args[0])), min(f.grace, f.lossGrace))
 }
 
 // supervisorLost is called when another process killed the supervisor.
@@ -205,14 +201,13 @@ type lastOfSignal struct {
 
 // Service managers and terminals send a signal to all processes, so padlock may receive it twice:
 // in this process and in the supervisor. If the second one arrives within the time sameOccasion,
-// the two count as one signal. Tests set it.
-var sameOccasion = 3 * time.Second
+// the two count as one signal.
 
 // handleSignal handles a signal and passes it on to the job.
 func (f *front) handleSignal(s os.Signal, relayed bool) {
 	last := f.last
 	f.last = lastOfSignal{s, relayed, time.Now()}
-	if last.signal == s && last.relayed != relayed && time.Since(last.at) < sameOccasion {
+	if last.signal == s && last.relayed != relayed && time.Since(last.at) < f.sameOccasion {
 		return
 	}
 	sig, ok := s.(syscall.Signal)

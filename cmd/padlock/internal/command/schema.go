@@ -45,14 +45,14 @@ func (a *app) schema() error {
 	if err != nil {
 		return noURL("", err)
 	}
-	u, s, err := open.Parse(rawURL, schemes)
+	u, s, err := open.Parse(rawURL, a.schemes)
 	if err != nil {
 		return a.explain("", err)
 	}
 	if s.Schema == nil {
 		return usage("%s has no tables", a.place())
 	}
-	t := tables{URL: open.Redacted(rawURL, schemes)}
+	t := tables{URL: open.Redacted(rawURL, a.schemes)}
 	if t.Statements, err = s.Schema(u); err != nil {
 		return a.explain("", err)
 	}

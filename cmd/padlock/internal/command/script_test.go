@@ -15,13 +15,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/padlock-go/padlock/open"
 	"github.com/padlock-go/padlock/open/all"
 )
 
 // TestMain lets scripts run padlock-all, which is this test binary. buildPrograms makes the others.
 func TestMain(m *testing.M) {
-	testscript.Main(inProcess{m}, map[string]func(){allName: commandOfAll})
+	testscript.Main(m, map[string]func(){allName: commandOfAll})
 }
 
 // buildPrograms builds the small programs that scripts run, next to padlock-all. In padlock,
@@ -44,13 +43,11 @@ var buildPrograms = sync.OnceValue(func() error {
 	)
 })
 
-// inProcess runs the tests of this process with everything that padlock-all has.
-type inProcess struct{ m *testing.M }
-
-func (p inProcess) Run() int {
-	slotPatience = patientLook
-	programName, schemes, runServe = allName, open.Schemes(all.Schemes()...), (*app).serve
-	return p.m.Run()
+// whole is padlock-all, for the tests of this process.
+func whole() *program {
+	p := small("").withAll(all.Schemes())
+	p.slotPatience = patientLook
+	return p
 }
 
 // commandOfAll is padlock-all, in the same way as command is padlock.
@@ -58,8 +55,7 @@ func commandOfAll() {
 	if os.Getenv("WRONG_NAME") != "" { // padlock under the name padlock-all
 		command()
 	}
-	isolate()
-	MainOfAll("", all.Schemes())
+	isolated(small("").withAll(all.Schemes())).main()
 }
 
 // TestScript runs the scripts of testdata/script. They show what the command does, and each may be

@@ -27,28 +27,28 @@ func MainOfScripts() {
 // command is padlock with a state directory of the script's own. Otherwise it could take a new
 // server for the restart of one that had the same port in an earlier test.
 func command() {
-	isolate()
-	Main("")
+	isolated(small("")).main()
 }
 
 // bePatient changes the time limits that a user shall not have to wait for. On a busy machine they
 // would be over before the work is done.
-func bePatient() {
-	slotPatience, completePatience, runsPatience, ownPatience = patientLook, patientLook, patientLook, patientLook
-	quickPatience, sameOccasion, lossGrace = 2*patientLook, patientLook, patientGrace
+func (p *program) bePatient() {
+	p.slotPatience, p.completePatience, p.runsPatience, p.ownPatience = patientLook, patientLook, patientLook, patientLook
+	p.quickPatience, p.sameOccasion, p.lossGrace = 2*patientLook, patientLook, patientGrace
 	if os.Getenv("BRIEF_RECORD") == "" { // otherwise the script waits for the end of this time
-		recordPatience = patientLook
+		p.recordPatience = patientLook
 	}
 }
 
-func isolate() {
-	bePatient()
+func isolated(p *program) *program {
+	p.bePatient()
 	if dir := os.Getenv("STATE"); dir != "" {
-		historyDir = func() (string, error) { return filepath.Join(dir, "history"), nil }
-		openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
-			return open.Store(ctx, url, append(opts, schemes, open.BetweenProcesses(), open.StateDir(dir))...)
+		p.historyDir = func() (string, error) { return filepath.Join(dir, "history"), nil }
+		p.openStore = func(ctx context.Context, url string, opts ...open.Option) (padlock.Store, error) {
+			return open.Store(ctx, url, append(opts, p.schemes, open.BetweenProcesses(), open.StateDir(dir))...)
 		}
 	}
+	return p
 }
 
 // patientGrace is lossGrace in scripts, in which a job must have the time to say that it was asked
@@ -62,18 +62,19 @@ const patientLook = 10 * time.Second
 // leaseMain is padlock with a store that has leases, as a store on a server has. A script whose
 // store does not answer sets CLOSE_PATIENCE, so that it need not wait for long.
 func leaseMain() {
-	bePatient()
+	p := small("")
+	p.bePatient()
 	if d, err := time.ParseDuration(os.Getenv("CLOSE_PATIENCE")); err == nil {
-		closePatience = d
+		p.closePatience = d
 	} else {
-		closePatience = patientLook
+		p.closePatience = patientLook
 	}
-	historyDir = func() (string, error) { return filepath.Join(os.Getenv("STATE"), "history"), nil }
-	openStore = func(ctx context.Context, _ string, _ ...open.Option) (padlock.Store, error) {
+	p.historyDir = func() (string, error) { return filepath.Join(os.Getenv("STATE"), "history"), nil }
+	p.openStore = func(ctx context.Context, _ string, _ ...open.Option) (padlock.Store, error) {
 		s, err := open.Store(ctx, "memory:")
 		return faulty{s, os.Getenv("FAULTS")}, err
 	}
-	Main("")
+	p.main()
 }
 
 // faulty is a store that fails as the files in a directory say: "lost" (somebody else has taken the

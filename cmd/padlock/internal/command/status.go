@@ -53,7 +53,7 @@ func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 	if slots > 0 {
 		n, err = sampler.Look(ctx, l, name, slots)
 	} else {
-		n, err = sampler.LookAll(ctx, l, name, slotPatience)
+		n, err = sampler.LookAll(ctx, l, name, a.slotPatience)
 	}
 	if err != nil {
 		return a.holdersUnknown(name, err)
@@ -70,10 +70,6 @@ func (a *app) showStatus(ctx context.Context, slots int, name string) error {
 	_, err = fmt.Fprintln(a.stdout, strings.Join(statusLines(&n, time.Now()), "\n"))
 	return err
 }
-
-// slotPatience is the longest time for listing the slots of a name. It is short, because the caller
-// has asked for the name, which may have no slots. Tests set it.
-var slotPatience = 300 * time.Millisecond
 
 // statusLines describes a name and its slots for a person.
 func statusLines(n *sampler.Name, now time.Time) []string {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/open"
@@ -33,9 +32,9 @@ func (a *app) urlAsName(name string) error {
 	if !isURL || a.storeURL != "" {
 		return nil
 	}
-	for _, s := range open.Known(schemes) {
+	for _, s := range open.Known(a.schemes) {
 		if slices.Contains(s.Names, scheme) {
-			return urlInPlaceOfName(open.Redacted(name, schemes))
+			return urlInPlaceOfName(open.Redacted(name, a.schemes))
 		}
 	}
 	if slices.Contains(onlyInAll, scheme) {
@@ -69,7 +68,7 @@ func (a *app) looker(ctx context.Context, name string) (*padlock.Locker, error) 
 	query := u.Query()
 	query.Set("create", "no")
 	u.RawQuery = query.Encode()
-	if _, err := openStore(ctx, u.String()); errors.Is(err, padlock.ErrInvalid) {
+	if _, err := a.openStore(ctx, u.String()); errors.Is(err, padlock.ErrInvalid) {
 		return a.locker(ctx, name) // locker reports what is wrong with the URL
 	}
 	a.remark(name, "the directory %s does not exist yet", show(u.Path))
@@ -93,7 +92,7 @@ func (a *app) locker(ctx context.Context, name string, opts ...padlock.LockerOpt
 }
 
 func (a *app) open(ctx context.Context, name, rawURL string, opts ...padlock.LockerOption) (*padlock.Locker, error) {
-	store, err := openStore(ctx, rawURL)
+	store, err := a.openStore(ctx, rawURL)
 	if err != nil {
 		why := a.explain(name, err)
 		if from := a.urlSource(); from != "" && errors.Is(err, padlock.ErrInvalid) {
@@ -128,12 +127,8 @@ func ownStore() []string {
 	return []string{"as root:  install -d -o " + name + " -m 700 " + dir, "then:     export PADLOCK_STORE=file://" + dir}
 }
 
-// closePatience is how long a store that does not respond may delay the exit. Locks that are not
-// released in that time end with their leases.
-var closePatience = 5 * time.Second
-
 func (a *app) close(l *padlock.Locker) {
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), a.closePatience)
 	defer cancel()
 	_ = l.Close(ctx) // Release has already reported everything that matters
 }

@@ -35,40 +35,40 @@ reports. --used does the same for the store that the other verbs use.
 
 padlock stores URL explains "partly".
 
-The table has the stores of this program. padlock has a few; padlock-all has all of
-them, and padlock runs it for a URL that needs it.`
+The table has the stores of this program. padlock has most of them; padlock-all has all,
+and padlock runs it for a URL that needs it.`
 
 // kinds returns the stores that several processes can share. A store whose guarantees depend on its
 // URL is opened with its example URL. No server is contacted. Stores made of other stores come last.
-func kinds(ctx context.Context) ([]promised, error) {
+func (p *program) kinds(ctx context.Context) ([]promised, error) {
 	var list, composite []promised
-	for _, s := range open.Known(schemes) {
+	for _, s := range open.Known(p.schemes) {
 		if s.InProcess {
 			continue
 		}
-		g, err := guaranteesOf(ctx, &s)
+		g, err := p.guaranteesOf(ctx, &s)
 		if err != nil {
 			return nil, err
 		}
-		p := newPromised(g)
-		p.Schemes, p.Help, p.Example = slices.Clone(s.Names), s.Help, s.Example
+		row := newPromised(g)
+		row.Schemes, row.Help, row.Example = slices.Clone(s.Names), s.Help, s.Example
 		for _, dsn := range s.Symfony {
-			p.Schemes = append(p.Schemes, "symfony+"+dsn)
+			row.Schemes = append(row.Schemes, "symfony+"+dsn)
 		}
 		if s.Composite {
-			composite = append(composite, p)
+			composite = append(composite, row)
 		} else {
-			list = append(list, p)
+			list = append(list, row)
 		}
 	}
 	return append(list, composite...), nil
 }
 
-func guaranteesOf(ctx context.Context, s *storeurl.Scheme) (padlock.Guarantees, error) {
+func (p *program) guaranteesOf(ctx context.Context, s *storeurl.Scheme) (padlock.Guarantees, error) {
 	if s.Guarantees != nil {
 		return s.Guarantees(), nil
 	}
-	sample, err := open.Store(ctx, s.Example, schemes, open.Lazy())
+	sample, err := open.Store(ctx, s.Example, p.schemes, open.Lazy())
 	if err != nil {
 		return padlock.Guarantees{}, err
 	}
@@ -154,7 +154,7 @@ func (a *app) storesCommand() *cobra.Command {
 }
 
 func (a *app) allStores(ctx context.Context) error {
-	rows, err := kinds(ctx)
+	rows, err := a.kinds(ctx)
 	if err != nil {
 		return a.explain("", err)
 	}
@@ -193,8 +193,8 @@ func (a *app) storeTable(rows []promised) error {
 		return err
 	}
 	others := ""
-	if programName != allName {
-		others = "\n" + otherProgram()
+	if a.programName != allName {
+		others = "\n" + a.otherProgram()
 	}
 	_, err := fmt.Fprint(a.stdout, "\nA store made of others promises what they promise; the rows above are for Redis.\n"+
 		"padlock stores URL shows one store in full; padlock stores --help explains the columns.\n"+others)
@@ -209,7 +209,7 @@ func (a *app) oneStore(ctx context.Context) error {
 	defer a.close(l)
 	p := newPromised(l.Guarantees())
 	if url, err := a.url(); err == nil {
-		p.URL = open.Redacted(url, schemes)
+		p.URL = open.Redacted(url, a.schemes)
 	}
 	found, err := l.Status(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {

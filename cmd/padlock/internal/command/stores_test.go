@@ -9,7 +9,9 @@ import (
 
 // Every scheme that two processes can share has one row.
 func TestEverySchemeIsListed(t *testing.T) {
-	list, err := kinds(t.Context())
+	t.Parallel()
+	p := whole()
+	list, err := p.kinds(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +22,7 @@ func TestEverySchemeIsListed(t *testing.T) {
 			t.Errorf("%s: has no help or no promises: %+v", k.Schemes[0], k)
 		}
 	}
-	for _, s := range open.Known(schemes) {
+	for _, s := range open.Known(p.schemes) {
 		if s.InProcess {
 			continue
 		}

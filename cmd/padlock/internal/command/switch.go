@@ -24,6 +24,7 @@ import (
 //	padlock       it is in padlock                              the verb runs here
 //	padlock       only padlock-all has it     is found          padlock-all runs in place of padlock
 //	padlock       only padlock-all has it     is not found      the error says how to install it
+//	padlock       serve --api                 is not found      the API runs here, without the page
 //	padlock       the URL cannot be read      is found          padlock-all runs, with its better error
 //	padlock       the URL cannot be read      is not found      padlock's own error
 //	padlock       the URL came from a pipe    any               an error: padlock-all has to read it again
@@ -32,13 +33,11 @@ import (
 // onlyInAll are the stores that only padlock-all has, by the schemes of their URLs and of Symfony's
 // DSNs. A test compares the list with package open/all.
 var onlyInAll = []string{
-	"dynamodb", "etcd", "etcds", "gs", "kubernetes", "mariadb", "mariadb+advisory", "mongodb", "mongodb+srv", "mysql", "mysql+advisory",
-	"mysql2", "mysql2+advisory", "pdo-mysql", "pdo-pgsql", "pgsql", "pgsql+advisory", "postgres", "postgres+advisory", "postgresql",
-	"postgresql+advisory", "s3", "sqlite", "sqlite3", "zk", "zookeeper",
+	"dynamodb", "etcd", "etcds", "gs", "kubernetes", "mongodb", "mongodb+srv", "s3", "sqlite", "sqlite3", "zk", "zookeeper",
 }
 
 // listOfOthers names the stores that only padlock-all has, for help texts.
-const listOfOthers = "PostgreSQL, MySQL, SQLite, etcd, ZooKeeper, MongoDB, S3, DynamoDB and Kubernetes"
+const listOfOthers = "SQLite, etcd, ZooKeeper, MongoDB, S3, DynamoDB and Kubernetes"
 
 // storeless are the verbs that use no store. They never switch.
 var storeless = []string{smallName, "completion", "help", "key", "man", "version", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
@@ -47,23 +46,30 @@ var storeless = []string{smallName, "completion", "help", "key", "man", "version
 // has what the verb needs, or if the switch has failed.
 func (a *app) chooseProgram(c *cobra.Command) error {
 	switch {
-	case programName == allName || slices.Contains(storeless, c.Name()):
+	case a.programName == allName || slices.Contains(storeless, c.Name()):
 		return nil
-	case runServe == nil && c.Name() == "serve":
-		return a.switchToAll("padlock serve needs")
+	case c.Name() == "serve" && !a.servesAPIAlone(c):
+		return a.switchToAll("the page of padlock serve needs")
 	case c.Name() == "stores" && a.storeURL == "" && c.Flag("used").Value.String() == "false":
 		return nil // it prints the table of this program's stores
 	}
 	return a.chooseByStore()
 }
 
+// servesAPIAlone reports whether this program serves the API without the page, because it is padlock
+// and finds no padlock-all.
+func (a *app) servesAPIAlone(c *cobra.Command) bool {
+	_, err := findAll()
+	return c.Flag("api").Value.String() == "true" && err != nil
+}
+
 // chooseByStore is chooseProgram for the store that --store or the environment names.
 func (a *app) chooseByStore() error {
 	rawURL, err := a.url()
-	if err != nil || programName == allName {
+	if err != nil || a.programName == allName {
 		return nil // the verb reports the error
 	}
-	scheme, err := foreignScheme(rawURL, 0)
+	scheme, err := a.foreignScheme(rawURL, 0)
 	once := a.readAgain("stores of "+scheme+": need "+allName+", which", "run "+allName+" itself, or write the URL to a file")
 	switch {
 	case scheme != "" && once != nil:
@@ -84,22 +90,22 @@ const deepest = 8
 
 // foreignScheme returns the first scheme in the URL that only padlock-all has, or "". In the URL of
 // a quorum it looks at the members. If the URL cannot be read, it returns an error.
-func foreignScheme(rawURL string, depth int) (string, error) {
+func (p *program) foreignScheme(rawURL string, depth int) (string, error) {
 	scheme, _, found := strings.Cut(strings.TrimPrefix(rawURL, "symfony+"), ":")
 	if found && slices.Contains(onlyInAll, scheme) {
 		return scheme, nil
 	}
-	u, s, err := open.Parse(rawURL, schemes)
+	u, s, err := open.Parse(rawURL, p.schemes)
 	if err != nil || !s.Composite || depth >= deepest {
 		return "", err
 	}
-	return foreignMember(u, depth)
+	return p.foreignMember(u, depth)
 }
 
-func foreignMember(u *url.URL, depth int) (string, error) {
+func (p *program) foreignMember(u *url.URL, depth int) (string, error) {
 	var problem error
 	for _, member := range u.Query()["store"] {
-		scheme, err := foreignScheme(member, depth+1)
+		scheme, err := p.foreignScheme(member, depth+1)
 		if scheme != "" {
 			return scheme, nil
 		}
@@ -117,7 +123,7 @@ func (a *app) switchToAll(what string) error {
 	path, err := findAll()
 	if err != nil {
 		missing := fail(exitUsage, "usage", "", "%s %s, which is neither next to this program (%s) nor in PATH; install it:", what, allName, show(selfPath()))
-		missing.note.Do = []string{installLine()}
+		missing.note.Do = []string{a.installLine()}
 		return missing
 	}
 	return a.become(path)
@@ -155,18 +161,18 @@ func selfPath() string {
 }
 
 // programLong returns the part of the help that says what this program has.
-func programLong() string {
-	if programName == allName {
-		return "This is padlock-all, which has every store and \"padlock serve\"."
+func (p *program) programLong() string {
+	if p.programName == allName {
+		return "This is padlock-all, which has every store and the page of \"padlock serve\"."
 	}
-	return `This is padlock, with locks in files, semaphores, Redis, memcached, "padlock serve" and
-quorums of them. For other stores, and to serve, it runs padlock-all in its place, if
-that is next to it or in PATH.`
+	return `This is padlock, with locks in files, semaphores, Redis, PostgreSQL, MySQL, memcached,
+"padlock serve" and quorums of them. For other stores, and for the page of "padlock serve",
+it runs padlock-all in its place, if that is next to it or in PATH.`
 }
 
 // otherProgram returns the lines that tell a user of padlock where the other stores are.
-func otherProgram() string {
-	where := "install it:\n  " + installLine()
+func (p *program) otherProgram() string {
+	where := "install it:\n  " + p.installLine()
 	if path, err := findAll(); err == nil {
 		where = "padlock runs " + show(path) + " for them."
 	}
@@ -175,8 +181,8 @@ func otherProgram() string {
 
 // installLine returns the command that installs padlock-all: in the version of this program, or
 // from the source if this program is no release.
-func installLine() string {
-	if version := build().Version; releaseVersion(version) {
+func (p *program) installLine() string {
+	if version := p.build().Version; releaseVersion(version) {
 		return "go install github.com/padlock-go/padlock/cmd/padlock/padlock-all@" + version
 	}
 	return "git clone https://github.com/padlock-go/padlock && cd padlock && go install ./cmd/padlock/padlock-all"

@@ -35,12 +35,11 @@ func TestOnlyInAll(t *testing.T) {
 }
 
 func TestForeignScheme(t *testing.T) {
-	known := schemes
-	t.Cleanup(func() { schemes = known })
-	schemes = open.Schemes(smallSchemes()...)
+	t.Parallel()
 	for rawURL, want := range map[string]string{
 		"file:///tmp/locks": "", "redis://127.0.0.1": "", "symfony+redis://127.0.0.1": "", "memory:": "",
-		"postgres://db7/shop": "postgres", "symfony+pgsql:host=db7": "pgsql", "sqlite:///tmp/x": "sqlite",
+		"postgres://db7/shop": "", "postgres+advisory://db7/shop?sslmode=require": "", "mysql+advisory://db7/shop": "",
+		"sqlite:///tmp/x": "sqlite", "symfony+sqlite3:/tmp/x": "sqlite3", "etcds://db7": "etcds",
 		"quorum:?store=redis://a&store=redis://b&store=redis://c":                             "",
 		"quorum:?store=redis://a&store=etcd://b&store=redis://c":                              "etcd",
 		"all:?store=file:///tmp/locks&store=quorum%3A%3Fstore%3Dredis%3A//a%26store%3Ds3://b": "s3",
@@ -48,7 +47,7 @@ func TestForeignScheme(t *testing.T) {
 		"ftp://x":                                                                             "error", "": "error", "postgres": "error", "quorum:?store=ftp://x": "error",
 		"quorum:?store=" + strings.Repeat("quorum%3A?store=", 20): "",
 	} {
-		got, err := foreignScheme(rawURL, 0)
+		got, err := small("").foreignScheme(rawURL, 0)
 		if err != nil {
 			got += "error"
 		}
@@ -59,12 +58,11 @@ func TestForeignScheme(t *testing.T) {
 }
 
 func TestInstallLine(t *testing.T) {
-	before := release
-	t.Cleanup(func() { release = before })
+	t.Parallel()
 	for version, want := range map[string]string{"v1.2.0": "@v1.2.0", "v1.2.0-3-gabc": "", "": "", "unknown": ""} {
-		release = version
-		if !strings.HasSuffix(installLine(), "/cmd/padlock/padlock-all"+want) || strings.HasPrefix(installLine(), "git clone ") != (want == "") {
-			t.Errorf("%s: %s", version, installLine())
+		line := small(version).installLine()
+		if !strings.HasSuffix(line, "/cmd/padlock/padlock-all"+want) || strings.HasPrefix(line, "git clone ") != (want == "") {
+			t.Errorf("%s: %s", version, line)
 		}
 	}
 }

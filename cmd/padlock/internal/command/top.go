@@ -208,12 +208,9 @@ func userName() string {
 // topRuns is the number of runs that padlock top shows for a name.
 const topRuns = 10
 
-// runsPatience is the longest time for reading the runs. Tests set it.
-var runsPatience = 2 * time.Second
-
 // topHistory returns the last runs of a name as padlock history prints them.
 func (a *app) topHistory(ctx context.Context, l *padlock.Locker, name string) []string {
-	ctx, cancel := context.WithTimeout(ctx, runsPatience)
+	ctx, cancel := context.WithTimeout(ctx, a.runsPatience)
 	defer cancel()
 	quiet := *a // its remarks would disturb the screen
 	quiet.stderr = io.Discard

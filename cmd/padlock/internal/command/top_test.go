@@ -17,7 +17,7 @@ import (
 // redisSampler returns a Sampler of a new Redis, its Locker, and a function that runs redis-cli.
 func redisSampler(t *testing.T, parameters string) (*sampler.Sampler, *padlock.Locker, func(args ...string) string) {
 	srv := server.Redis(t, server.RedisOptions{})
-	store, err := openStore(t.Context(), srv.URL()+"?prefix=t:"+parameters)
+	store, err := whole().openStore(t.Context(), srv.URL()+"?prefix=t:"+parameters)
 	if err != nil {
 		t.Fatal(err)
 	}

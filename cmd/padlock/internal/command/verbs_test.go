@@ -72,17 +72,18 @@ func inMemory(t *testing.T) kept {
 	return kept{Store: s, Admin: s.(driver.Admin)}
 }
 
-// use makes the verbs open s.
-func use(t *testing.T, s padlock.Store) {
-	before := openStore
-	openStore = func(context.Context, string, ...open.Option) (padlock.Store, error) { return s, nil }
-	t.Cleanup(func() { openStore = before })
+// opening returns a program whose verbs open s.
+func opening(s padlock.Store) *program {
+	p := whole()
+	p.openStore = func(context.Context, string, ...open.Option) (padlock.Store, error) { return s, nil }
+	return p
 }
 
 // break asks a person, and only the whole word yes is a yes.
 func TestBreakAsks(t *testing.T) {
+	t.Parallel()
 	store := inMemory(t)
-	use(t, store)
+	p := opening(store)
 	l := padlock.New(store)
 	lock, err := l.Acquire(t.Context(), "deploy", padlock.NoRenewal(), padlock.Label("who"))
 	if err != nil {
@@ -90,7 +91,7 @@ func TestBreakAsks(t *testing.T) {
 	}
 	for _, answer := range []bool{false, true} {
 		var out bytes.Buffer
-		a := &app{stdout: &out, stderr: &out}
+		a := &app{program: p, stdout: &out, stderr: &out}
 		var asked string
 		err := a.breakLock(t.Context(), &breaking{slot: -1, question: func(text string) bool { asked = text; return answer }}, "deploy")
 		if !strings.Contains(asked, "deploy is held by") || !strings.Contains(asked, "(who)") || !strings.Contains(asked, "fence:") {
@@ -107,6 +108,7 @@ func TestBreakAsks(t *testing.T) {
 }
 
 func TestOnlyAWholeYesIsOne(t *testing.T) {
+	t.Parallel()
 	for answer, want := range map[string]bool{"yes\n": true, " yes ": true, "": false, "y\n": false, "no\n": false, "yes please\n": false, "\nyes\n": false} {
 		var out strings.Builder
 		if got := asker(strings.NewReader(answer), &out)("really? "); got != want || out.String() != "really? " {
@@ -134,6 +136,7 @@ func (p *partial) List(ctx context.Context, _ string) ([]driver.State, error) {
 
 // ls prints the locks that the store knows, and then says that there may be more.
 func TestListThatIsIncomplete(t *testing.T) {
+	t.Parallel()
 	why := fmt.Errorf("%w: locks of another container", errors.ErrUnsupported)
 	job := []driver.State{{Name: "job", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}}}
 	for _, c := range []struct {
@@ -148,9 +151,9 @@ func TestListThatIsIncomplete(t *testing.T) {
 		{job, padlock.ErrUnavailable, false, "web-3:1", "may have more locks than these"},
 		{nil, why, false, "", "cannot tell who holds a lock: unsupported operation: locks of another container"},
 	} {
-		use(t, &partial{inMemory(t), c.err, c.known})
+		p := opening(&partial{inMemory(t), c.err, c.known})
 		var out bytes.Buffer
-		a := &app{stdout: &out, stderr: io.Discard, json: c.json}
+		a := &app{program: p, stdout: &out, stderr: io.Discard, json: c.json}
 		var f *failure
 		if err := a.list(t.Context(), ""); !errors.As(err, &f) || f.status != exitUnavailable || !strings.Contains(f.Error(), c.said) {
 			t.Errorf("%+v: %v", c, err)
@@ -163,13 +166,14 @@ func TestListThatIsIncomplete(t *testing.T) {
 
 // A held lock whose name looks like that of a slot is not free for status and break.
 func TestStatusOfNamesThatLookLikeSlots(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"job#3", driver.SlotName("job", 3), driver.SlotGate("job", 3)} {
 		store := inMemory(t)
-		use(t, store)
+		p := opening(store)
 		if _, err := padlock.New(store).Acquire(t.Context(), name, padlock.NoRenewal()); err != nil {
 			t.Fatal(err)
 		}
-		a := &app{stdout: io.Discard, stderr: io.Discard}
+		a := &app{program: p, stdout: io.Discard, stderr: io.Discard}
 		if err := a.showStatus(t.Context(), 0, name); err != nil || a.status != exitHeld {
 			t.Errorf("status %q: %d, %v", name, a.status, err)
 		}
@@ -182,8 +186,7 @@ func TestStatusOfNamesThatLookLikeSlots(t *testing.T) {
 
 // status says so if it cannot list all slots of the name. Its exit status is about the lock.
 func TestSlotsThatAreNotListed(t *testing.T) {
-	t.Cleanup(func() { slotPatience = patientLook })
-	slotPatience = 300 * time.Millisecond
+	t.Parallel()
 	slot := []driver.State{{Name: driver.SlotName("job", 1), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}}}
 	for _, c := range []struct {
 		store *partial
@@ -195,10 +198,11 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c.store.kept = inMemory(t)
-			use(t, c.store)
+			p := opening(c.store)
+			p.slotPatience = small("").slotPatience
 			for _, json := range []bool{false, true} {
 				var out bytes.Buffer
-				a := &app{stdout: &out, stderr: io.Discard, json: json}
+				a := &app{program: p, stdout: &out, stderr: io.Discard, json: json}
 				if err := a.showStatus(t.Context(), 0, "job"); err != nil || a.status != 0 {
 					t.Errorf("%+v: status %d, %v", c.store, a.status, err)
 				}
@@ -219,14 +223,15 @@ func TestSlotsThatAreNotListed(t *testing.T) {
 // While a server that has restarted grants no locks, status shows the holder of a name and says
 // that new locks are refused. It does not speak of slots, because the name may have none.
 func TestStatusDuringTheRestartGuard(t *testing.T) {
+	t.Parallel()
 	store := &partial{kept: inMemory(t), err: fmt.Errorf("%w: the server has restarted (restart guard)", padlock.ErrUnavailable)}
-	use(t, store)
+	p := opening(store)
 	l := padlock.New(store)
 	if _, err := l.Acquire(t.Context(), "long", padlock.NoRenewal(), padlock.Label("who")); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	a := &app{stdout: &out, stderr: io.Discard}
+	a := &app{program: p, stdout: &out, stderr: io.Discard}
 	if err := a.showStatus(t.Context(), 0, "long"); err != nil || a.status != exitHeld {
 		t.Errorf("status %d, %v", a.status, err)
 	}
@@ -238,6 +243,7 @@ func TestStatusDuringTheRestartGuard(t *testing.T) {
 
 // Unknown findings count in the exit status, accepted ones do not.
 func TestExitStatusOfDoctor(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		state  doctor.State
 		accept string
@@ -262,6 +268,7 @@ func TestExitStatusOfDoctor(t *testing.T) {
 // The next holder may write its key to the same file as soon as the lock is released, and that key
 // stays. A key that may still be valid also stays.
 func TestReleaseLeavesTheKeyFile(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		next    string // what the next holder writes
 		outcome driver.Outcome
@@ -282,7 +289,7 @@ func TestReleaseLeavesTheKeyFile(t *testing.T) {
 			}
 			return c.outcome, c.err
 		}
-		use(t, store)
+		p := opening(store)
 		l := padlock.New(store)
 		lock, err := l.Acquire(t.Context(), "deploy")
 		if err != nil {
@@ -295,7 +302,7 @@ func TestReleaseLeavesTheKeyFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(mine), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a := &app{stdout: io.Discard, stderr: io.Discard}
+		a := &app{program: p, stdout: io.Discard, stderr: io.Discard}
 		if err := a.release(t.Context(), file, seconds{}); (err == nil) != (c.outcome == driver.OutcomeReleased) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -309,7 +316,7 @@ func TestReleaseLeavesTheKeyFile(t *testing.T) {
 // Each verb reports the answers of a store in its own words.
 func TestUnsuccessful(t *testing.T) {
 	t.Setenv("PADLOCK_STORE", "redis://:canary@db7")
-	a := &app{}
+	a := &app{program: whole()}
 	for _, c := range []struct {
 		err    error
 		deed   string

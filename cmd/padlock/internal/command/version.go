@@ -19,7 +19,7 @@ func (a *app) versionCommand() *cobra.Command {
 }
 
 func (a *app) printVersion() error {
-	v := build()
+	v := a.build()
 	if a.json {
 		return a.print(a.stdout, v)
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -17,12 +18,14 @@ import (
 	"github.com/padlock-go/padlock/internal/printable"
 )
 
-// Word matches a text that needs no quotes.
-var Word = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
+var word = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w./:@%+=,-]+$`) })
+
+// Plain reports whether a text needs no quotes.
+func Plain(s string) bool { return word().MatchString(s) }
 
 // Show makes a text of another program safe to print on a terminal.
 func Show(s string) string {
-	if Word.MatchString(s) {
+	if Plain(s) {
 		return s
 	}
 	return strconv.Quote(s)

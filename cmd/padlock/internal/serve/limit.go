@@ -1,4 +1,4 @@
-package command
+package serve
 
 import (
 	"crypto/tls"

@@ -1,4 +1,4 @@
-package command
+package serve
 
 import (
 	"bytes"
@@ -22,11 +22,15 @@ import (
 
 // serveHere runs the server of "padlock serve" with a store in memory and at most n connections,
 // and returns its URL.
-func serveHere(t *testing.T, set *serving, acc *access, n int) string {
+func serveHere(t *testing.T, set *Flags, acc *access, n int) string {
+	t.Helper()
+	return serveWith(t, page, set, acc, n)
+}
+
+func serveWith(t *testing.T, what handlerOf, set *Flags, acc *access, n int) string {
 	t.Helper()
 	store := inMemory(t)
-	a := &app{stdout: io.Discard, stderr: io.Discard, storeURL: "memory:", opened: store}
-	web, server := a.webServer(t.Context(), padlock.New(store), set, acc)
+	web, server := Source{Locker: padlock.New(store), Store: store, Log: io.Discard}.webServer(t.Context(), set, acc, what)
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +82,7 @@ func fetch(t *testing.T, c *http.Client, method, url, body string) (status int, 
 // connection closes that has been idle for longest.
 func TestServeIdleConnections(t *testing.T) {
 	const most = 8
-	url := serveHere(t, &serving{api: true, maxNames: 1}, &access{open: true}, most)
+	url := serveHere(t, &Flags{api: true, maxNames: 1}, &access{open: true}, most)
 	for i := range 10 * most {
 		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
@@ -105,7 +109,7 @@ func TestServeIdleConnections(t *testing.T) {
 
 // The page counts each client that waits at its server. The store counts them as one.
 func TestServeCountsWaits(t *testing.T) {
-	url := serveHere(t, &serving{api: true, maxNames: 1, watch: []string{"a"}}, &access{open: true}, 16)
+	url := serveHere(t, &Flags{api: true, maxNames: 1, Watch: []string{"a"}}, &access{open: true}, 16)
 	ask := func(token string, waitMS int) (int, string) {
 		body := fmt.Sprintf(`{"name":"a","token":"token-%s-0123456789","wait_ms":%d}`, token, waitMS)
 		return fetch(t, patientClient(nil), http.MethodPost, url+"/v1/acquire", body)
@@ -133,7 +137,7 @@ func TestServeCountsWaits(t *testing.T) {
 // A request that waits outlives the time limits of the server for requests.
 func TestServeLongPoll(t *testing.T) {
 	server.Thorough(t)
-	url := serveHere(t, &serving{api: true, maxNames: 1}, &access{open: true}, 8)
+	url := serveHere(t, &Flags{api: true, maxNames: 1}, &access{open: true}, 8)
 	const body = `{"name":"a","token":"token-one-0123456789","ttl_ms":12000}`
 	if status, text := fetch(t, patientClient(nil), http.MethodPost, url+"/v1/acquire", body); status != http.StatusOK {
 		t.Fatalf("acquire: %d %s", status, text)
@@ -209,7 +213,7 @@ func TestServeClientCertificates(t *testing.T) {
 	cert, key := certificate(t, dir, "localhost")
 	client, clientKey := certificate(t, dir, "client.example")
 	stranger, strangerKey := certificate(t, dir, "stranger.example")
-	set := &serving{cert: cert, key: key, clientCA: client, api: true, maxNames: 1}
+	set := &Flags{cert: cert, key: key, clientCA: client, api: true, maxNames: 1}
 	acc, err := set.judge(true)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +262,7 @@ func TestServeAPINeedsTokens(t *testing.T) {
 	if err := os.WriteFile(path, []byte("job 0123456789abcdefghij acquire jobs/\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	set := &serving{tokens: path, api: true, maxNames: 1}
+	set := &Flags{tokens: path, api: true, maxNames: 1}
 	acc, err := set.judge(true)
 	if err != nil || !acc.open {
 		t.Fatal(err)
@@ -290,8 +294,29 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Without --api there is no API.
 func TestServeWithoutAPI(t *testing.T) {
-	url := serveHere(t, &serving{maxNames: 1}, &access{open: true}, 8)
+	url := serveHere(t, &Flags{maxNames: 1}, &access{open: true}, 8)
 	if status, text := fetch(t, patientClient(nil), http.MethodPost, url+"/v1/acquire", "{}"); status != http.StatusNotFound || bytes.Contains([]byte(text), []byte("openapi")) {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// A server without the page has the API and the health checks, and says where the page is.
+func TestServeAPIAlone(t *testing.T) {
+	t.Parallel()
+	url := serveWith(t, apiAlone, &Flags{api: true, maxNames: 1}, &access{open: true}, 8)
+	for _, c := range []struct {
+		method, path, says string
+		want               int
+	}{
+		{http.MethodPost, "/v1/acquire", `"fence"`, http.StatusOK},
+		{http.MethodGet, "/healthz", "ok", http.StatusOK},
+		{http.MethodGet, "/readyz", "ok", http.StatusOK},
+		{http.MethodGet, "/", "need padlock-all", http.StatusNotFound},
+		{http.MethodGet, "/metrics", "need padlock-all", http.StatusNotFound},
+	} {
+		status, text := fetch(t, patientClient(nil), c.method, url+c.path, `{"name":"a","token":"token-one-0123456789"}`)
+		if status != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %d %s; want %d, %s", c.path, status, text, c.want, c.says)
+		}
 	}
 }

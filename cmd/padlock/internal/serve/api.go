@@ -1,6 +1,7 @@
-package command
+package serve
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -10,12 +11,15 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
+	"github.com/padlock-go/padlock/internal/remote"
 	"github.com/padlock-go/padlock/observe/padlockapi"
 )
 
 // apiHandler makes the handler for the requests of programs. Without a token file, programs that
 // may read without a token may also take locks.
-func (a *app) apiHandler(log *slog.Logger, set *serving, acc *access) *padlockapi.API {
+func apiHandler(store padlock.Store, log *slog.Logger, set *Flags, acc *access) *padlockapi.API {
 	opts := []padlockapi.Option{
 		padlockapi.Logger(log), padlockapi.Hosts(set.hostNames(acc.pairs)...), padlockapi.MaxWaits(maxConnections / 2),
 	}
@@ -27,16 +31,13 @@ func (a *app) apiHandler(log *slog.Logger, set *serving, acc *access) *padlockap
 	if set.allowBreak {
 		opts = append(opts, padlockapi.AllowBreak())
 	}
-	return padlockapi.Handler(a.opened, opts...)
+	return padlockapi.Handler(store, opts...)
 }
 
 // pageAndAPI is the handler of a server with both. It closes both.
 type pageAndAPI struct {
-	page interface {
-		http.Handler
-		io.Closer
-	}
-	api *padlockapi.API
+	page closingHandler
+	api  *padlockapi.API
 }
 
 func (h *pageAndAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
@@ -49,15 +50,33 @@ func (h *pageAndAPI) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 
 func (h *pageAndAPI) Close() error { return errors.Join(h.page.Close(), h.api.Close()) }
 
+// apiAlone makes the handler of a server without the page.
+func apiAlone(_ context.Context, s Source, log *slog.Logger, set *Flags, acc *access) closingHandler {
+	api, mux := apiHandler(s.Store, log, set, acc), http.NewServeMux()
+	mux.Handle("/v1/", api)
+	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "ok\n") })
+	mux.HandleFunc("GET /readyz", remote.Ready(func(ctx context.Context) error {
+		_, err := s.Locker.Inspect(ctx, "readyz")
+		return err
+	}))
+	mux.HandleFunc("/", func(rw http.ResponseWriter, _ *http.Request) {
+		http.Error(rw, "this server has locks for programs, below /v1/; the page and /metrics need padlock-all", http.StatusNotFound)
+	})
+	return struct {
+		http.Handler
+		io.Closer
+	}{mux, api}
+}
+
 // judgeClients reads the flags about clients.
-func (set *serving) judgeClients(acc *access) error {
+func (set *Flags) judgeClients(acc *access) error {
 	for _, text := range set.proxies {
 		network, err := netip.ParsePrefix(text)
 		if address, wrong := netip.ParseAddr(text); wrong == nil {
 			network, err = address.Prefix(address.BitLen())
 		}
 		if err != nil {
-			return usage("--trusted-proxy %s: give an IP address, or a network of proxies such as 10.0.0.0/28", show(text))
+			return wrongFlags("--trusted-proxy %s: give an IP address, or a network of proxies such as 10.0.0.0/28", texts.Show(text))
 		}
 		acc.proxies = append(acc.proxies, network)
 	}
@@ -65,14 +84,14 @@ func (set *serving) judgeClients(acc *access) error {
 		return nil
 	}
 	if acc.pairs == nil {
-		return usage("--client-ca needs --tls-cert and --tls-key: a client shows its certificate only under TLS")
+		return wrongFlags("--client-ca needs --tls-cert and --tls-key: a client shows its certificate only under TLS")
 	}
 	text, err := readPEM(set.clientCA)
 	if err != nil {
-		return usage("--client-ca: %v", err)
+		return wrongFlags("--client-ca: %v", err)
 	}
 	if acc.ca = x509.NewCertPool(); !acc.ca.AppendCertsFromPEM(text) {
-		return usage("--client-ca %s: there is no certificate (PEM) in it", show(set.clientCA))
+		return wrongFlags("--client-ca %s: there is no certificate (PEM) in it", texts.Show(set.clientCA))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package command
+package serve
 
 import (
 	"crypto/ecdsa"
@@ -11,7 +11,24 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/open"
 )
+
+// patience is how long a test waits for an event that must come.
+const patience = time.Minute
+
+// inMemory returns a store in memory, which is closed at the end of the test.
+func inMemory(t *testing.T) padlock.Store {
+	t.Helper()
+	s, err := open.Store(t.Context(), "memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
 
 // certificate writes a certificate for a host name and its key.
 func certificate(t *testing.T, dir, host string) (cert, key string) {

@@ -1,8 +1,9 @@
-package command
+package serve
 
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -12,17 +13,19 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/padlock-go/padlock/cmd/padlock/internal/texts"
 )
 
 // listener returns the socket that systemd has opened, or opens the address of --listen.
-func (set *serving) listener() (net.Listener, error) {
+func (set *Flags) listener() (net.Listener, error) {
 	at, err := inherited()
 	switch {
 	case err != nil:
-		return nil, usage("the socket of systemd cannot be used: %v", err)
-	case at != nil && set.chosen:
+		return nil, wrongFlags("the socket of systemd cannot be used: %v", err)
+	case at != nil && set.Chosen:
 		at.Close()
-		return nil, usage("there is a socket of systemd (LISTEN_FDS) already; leave out --listen")
+		return nil, wrongFlags("there is a socket of systemd (LISTEN_FDS) already; leave out --listen")
 	case at != nil:
 		return at, nil
 	}
@@ -31,7 +34,7 @@ func (set *serving) listener() (net.Listener, error) {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return nil, usage("--listen %s: %v", show(set.listen), err)
+		return nil, wrongFlags("--listen %s: %v", texts.Show(set.listen), err)
 	}
 	at, err = net.Listen("tcp", set.listen)
 	if err != nil {
@@ -39,7 +42,7 @@ func (set *serving) listener() (net.Listener, error) {
 		if errors.As(err, &op) {
 			err = op.Err
 		}
-		return nil, fail(exitUnavailable, "unavailable", "", "cannot listen on %s: %v", show(set.listen), err)
+		return nil, &Error{Text: fmt.Sprintf("cannot listen on %s: %v", texts.Show(set.listen), err)}
 	}
 	return at, nil
 }
@@ -156,7 +159,7 @@ func (p *keyPair) certificateNames() []string {
 }
 
 // hostNames returns the names by which browsers reach the server.
-func (set *serving) hostNames(pairs *keyPair) []string {
+func (set *Flags) hostNames(pairs *keyPair) []string {
 	names := append([]string{"localhost"}, set.hosts...)
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)

@@ -1,4 +1,4 @@
-package command
+package serve
 
 import (
 	"io"
@@ -13,7 +13,7 @@ import (
 // Next to 10,000 idle connections, and 1,000 clients whose requests never end, a health check gets
 // its answer. How long that takes depends on the machine, so it is logged and not checked.
 func TestServeCrowd(t *testing.T) {
-	url := serveHere(t, &serving{api: true, maxNames: 1}, &access{open: true}, maxConnections)
+	url := serveHere(t, &Flags{api: true, maxNames: 1}, &access{open: true}, maxConnections)
 	at := strings.TrimPrefix(url, "http://")
 	dial := func(from byte) net.Conn {
 		d := net.Dialer{Timeout: patience}
