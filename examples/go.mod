@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/padlock-go/padlock v0.0.0
-	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
+	github.com/padlock-go/padlock/web v0.0.0
 )
 
 require (
@@ -15,6 +15,6 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ..
-	github.com/padlock-go/padlock/session/redissession => ../session/redissession
 	github.com/padlock-go/padlock/stores/redisstore => ../stores/redisstore
+	github.com/padlock-go/padlock/web => ../web
 )

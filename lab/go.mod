@@ -98,7 +98,7 @@ replace github.com/redis/rueidis/rueidiscompat v1.0.79 => github.com/redis/rueid
 
 replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83
 
-replace github.com/padlock-go/padlock/session/redissession => ../session/redissession
+replace github.com/padlock-go/padlock/web => ../web
 
 replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../stores/sqlstore/drivers
 

@@ -6,9 +6,9 @@ import (
 	"net/http"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
 )
 
 func main() {

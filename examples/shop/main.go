@@ -35,11 +35,11 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/session/redissession"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/redisstore"
+	"github.com/padlock-go/padlock/web/session/redissession"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/stampede"
 )
 
 func main() {

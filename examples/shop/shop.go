@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/stampede"
 )
 
 //go:embed web

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/stampede"
 	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/stampede"
 )
 
 // visitor is a browser with one session.

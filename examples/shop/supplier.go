@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/stampede"
+	"github.com/padlock-go/padlock/web/stampede"
 )
 
 // Product is one thing that the shop sells.

@@ -41,8 +41,8 @@ var plain = []string{
 	"internal/server",
 	"lab/bench/measure", "lab/chaos", "lab/soak/linear", "lab/padlock-verify", "lab/plots", "lab/site",
 	"open", "open/all",
-	"session/phpcodec",
-	"session/sessiontest", "session/sessiontest/",
+	"web/session/phpcodec",
+	"web/session/sessiontest", "web/session/sessiontest/",
 	"stores/dynamostore", "stores/leasestore", "stores/s3store",
 	"stores/quorum",
 	"stores/sqlstore/drivers/sqlite",
@@ -51,7 +51,7 @@ var plain = []string{
 // longest lists the packages that take longest, the longest first.
 var longest = []string{
 	"internal/integration/sqlstore", "cmd/padlock/internal/command", "stores/etcdstore", "internal/facetest", "stores/redisstore",
-	"stores/httpstore", "stores/s3store", "stores/zkstore", "stores/memcachestore", "stores/pgadvisory", "session/redissession",
+	"stores/httpstore", "stores/s3store", "stores/zkstore", "stores/memcachestore", "stores/pgadvisory", "web/session/redissession",
 	"stores/filestore", "drivertest", "lab/chaos/mutants", "lab/chaos/rig",
 }
 

@@ -29,7 +29,7 @@ var rootTests = []string{".", "driver", "drivertest", "storekit/register", "inte
 
 // sessionTests are the packages that tests of sessions may use. The suite for the stores of
 // sessions and the load client are among them.
-var sessionTests = append(slices.Clone(rootTests), "internal/crowd", "session", "session/phpcodec", "session/phpsession", "session/sessionstore", "session/sessiontest", "session/sessiontest/load")
+var sessionTests = append(slices.Clone(rootTests), "web/session", "web/session/phpcodec", "web/session/phpsession", "web/session/sessionstore", "web/session/sessiontest", "web/session/sessiontest/load")
 
 // storeTests are the packages that the tests of a store may use.
 var storeTests = []string{".", "driver", "drivertest", "internal/awskeys", "internal/replay", "internal/seccomp", "internal/server", "internal/server/fakes", "storekit/overhttp/overhttptest"}
@@ -117,20 +117,20 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "internal/group"}, tests: rootTests},
 		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
-		arrowRow{dir: "session", code: []string{".", "session/sessionstore", "session/internal/standing", "internal/jsoncodec", "internal/ordered"}, tests: sessionTests},
-		arrowRow{dir: "session/sessionstore", code: []string{"internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
-		arrowRow{dir: "internal/awskeys", code: []string{"driver"}}, arrowRow{dir: "internal/crowd", code: []string{"session/sessiontest/load"}}, arrowRow{dir: "session/internal/standing"}, arrowRow{dir: "session/phpcodec"},
-		arrowRow{dir: "internal/jsoncodec"}, arrowRow{dir: "internal/ordered"}, // for sessions: the default codec, and a map that keeps the order of its keys
-		arrowRow{dir: "session/phpsession", code: []string{".", "session", "session/sessionstore", "session/phpcodec"}, tests: sessionTests},
-		arrowRow{dir: "session/sessiontest", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
-		arrowRow{dir: "session/sqlsession", code: []string{"session/sessionstore", "internal/sqlpool"}, tests: sessionTests},
-		arrowRow{dir: "session/scsstore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
-		arrowRow{dir: "session/gorillastore", code: []string{"session", "session/sessionstore"}, tests: sessionTests},
-		arrowRow{dir: "stampede", code: []string{".", "internal/jsoncodec"}, tests: append(slices.Clone(rootTests), "observe/metrics")},
-		arrowRow{dir: "session/redissession", code: []string{".", "session/sessionstore", "stampede", "storekit/storeurl", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need; storeurl: its own parameter of the URL
+		arrowRow{dir: "web/session", code: []string{".", "web/session/sessionstore", "web/session/internal/standing", "web/internal/jsoncodec", "web/internal/ordered"}, tests: sessionTests},
+		arrowRow{dir: "web/session/sessionstore", code: []string{"web/internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
+		arrowRow{dir: "internal/awskeys", code: []string{"driver"}}, arrowRow{dir: "web/session/internal/standing"}, arrowRow{dir: "web/session/phpcodec"},
+		arrowRow{dir: "web/internal/jsoncodec"}, arrowRow{dir: "web/internal/ordered"}, // for sessions: the default codec, and a map that keeps the order of its keys
+		arrowRow{dir: "web/session/phpsession", code: []string{".", "web/session", "web/session/sessionstore", "web/session/phpcodec"}, tests: sessionTests},
+		arrowRow{dir: "web/session/sessiontest", code: []string{"web/session", "web/session/sessionstore"}, tests: sessionTests},
+		arrowRow{dir: "web/session/sqlsession", code: []string{"web/session/sessionstore", "internal/sqlpool"}, tests: sessionTests},
+		arrowRow{dir: "web/session/scsstore", code: []string{"web/session", "web/session/sessionstore"}, tests: sessionTests},
+		arrowRow{dir: "web/session/gorillastore", code: []string{"web/session", "web/session/sessionstore"}, tests: sessionTests},
+		arrowRow{dir: "web/stampede", code: []string{".", "web/internal/jsoncodec"}, tests: append(slices.Clone(rootTests), "observe/metrics")},
+		arrowRow{dir: "web/session/redissession", code: []string{".", "web/session/sessionstore", "web/stampede", "storekit/storeurl", "stores/redisstore", "internal/redisconn"}, tests: sessionTests}, // redisstore: its Config, and options of the locks that sessions need; storeurl: its own parameter of the URL
 		arrowRow{dir: "open", code: []string{"driver", "storekit", "storekit/storeurl", "stores/memstore", "stores/filestore", "stores/quorum"}, tests: storeTests},
 		arrowRow{dir: "open/all", code: append([]string{"driver", "open", "storekit/storeurl"}, everyStore...), tests: storeTests},
-		arrowRow{dir: "adapters/padlockhttp", code: []string{".", "session/sessionstore"}, tests: rootTests},
+		arrowRow{dir: "web/padlockhttp", code: []string{".", "web/session/sessionstore"}, tests: rootTests},
 		arrowRow{dir: "adapters/certmagiclock", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "adapters/watermilllock", code: []string{".", "driver"}, tests: rootTests},
 		arrowRow{dir: "adapters/gocronlock", code: []string{"."}, tests: append([]string{"election"}, rootTests...)},

@@ -26,7 +26,7 @@ var bites = []bite{
 	{"the face knows a store", checkArrows, "x.go", ".", imports(padlockPath + "/stores/memstore"), "allow it only driver;"},
 	{"the face's test does", checkArrows, "x_test.go", ".", imports(padlockPath + "/stores/memstore"), ""},
 	{"driver knows something", checkArrows, "driver/x.go", ".", imports(padlockPath), "allow it only the standard library;"},
-	{"session knows the contract", checkArrows, "session/x.go", ".", imports(padlockPath + "/driver"), "allow it only ., session/sessionstore"},
+	{"session knows the contract", checkArrows, "web/session/x.go", ".", imports(padlockPath + "/driver"), "allow it only ., web/session/sessionstore"},
 	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/stores/memstore"), "allow it only ., driver, observe/history, open"},
 	{"a package's own parts", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/cmd/padlock/internal/job"), ""},
 	{"a part looks up", checkArrows, "cmd/padlock/internal/job/x.go", "cmd/padlock", imports(padlockPath + "/open"), ""},

@@ -71,7 +71,7 @@ func kindOf(f *houseFile) string {
 	if f.test() {
 		return "tests"
 	}
-	for _, dir := range []string{"internal/", "drivertest/", "lab/", "examples/", "session/sessiontest/"} {
+	for _, dir := range []string{"internal/", "drivertest/", "lab/", "examples/", "web/session/sessiontest/"} {
 		if strings.HasPrefix(f.path, dir) {
 			return "tooling"
 		}

@@ -18,7 +18,7 @@ const errorsPage = "docs/errors.md"
 var errorsPages = []string{errorsPage, "docs/sessions.md", "docs/stampede.md"}
 
 // errorPackages are the packages whose errors a user meets, by their directories.
-var errorPackages = map[string]string{".": "padlock", "driver": "driver", "fence": "fence", "session": "session", "session/sessionstore": "sessionstore", "stampede": "stampede"}
+var errorPackages = map[string]string{".": "padlock", "driver": "driver", "fence": "fence", "web/session": "session", "web/session/sessionstore": "sessionstore", "web/stampede": "stampede"}
 
 // TestErrorsPage compares errorsPages with the exported errors, and docs/errors.md with the exit
 // statuses in the code.

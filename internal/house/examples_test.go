@@ -12,8 +12,8 @@ import (
 // something that `go test` of its package alone does not have.
 var compiledOnly = map[string]string{
 	"open/all":                         "a server: the package is for stores on servers",
-	"session/redissession":             "a Redis server",
-	"session/sqlsession":               "a driver for database/sql, which the root module cannot require",
+	"web/session/redissession":         "a Redis server",
+	"web/session/sqlsession":           "a driver for database/sql, which the root module cannot require",
 	"stores/dynamostore":               "DynamoDB",
 	"stores/etcdstore":                 "an etcd server",
 	"stores/leasestore":                "an API server of Kubernetes",

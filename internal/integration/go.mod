@@ -61,11 +61,7 @@ require (
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
 
-require (
-	github.com/padlock-go/padlock/session/gorillastore v0.0.0
-	github.com/padlock-go/padlock/session/redissession v0.0.0-00010101000000-000000000000
-	github.com/padlock-go/padlock/session/scsstore v0.0.0
-)
+require github.com/padlock-go/padlock/web v0.0.0
 
 require github.com/gorilla/securecookie v1.1.2 // indirect
 
@@ -105,11 +101,7 @@ replace github.com/redis/rueidis/rueidiscompat v1.0.79 => github.com/redis/rueid
 // The same for tests of the SQLite in Go.
 replace github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50 => github.com/google/pprof v0.0.0-20260115054156-294ebfa9ad83
 
-replace (
-	github.com/padlock-go/padlock/session/gorillastore => ../../session/gorillastore
-	github.com/padlock-go/padlock/session/redissession => ../../session/redissession
-	github.com/padlock-go/padlock/session/scsstore => ../../session/scsstore
-)
+replace github.com/padlock-go/padlock/web => ../../web
 
 replace github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../stores/sqlstore/drivers
 

@@ -12,9 +12,9 @@ require (
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/adapters/gocronlock v0.0.0
 	github.com/padlock-go/padlock/adapters/watermilllock v0.0.0
-	github.com/padlock-go/padlock/session/redissession v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
 	github.com/padlock-go/padlock/stores/sqlstore/drivers v0.0.0
+	github.com/padlock-go/padlock/web v0.0.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/riverqueue/river v0.51.1
 	github.com/riverqueue/river/rivertype v0.51.1
@@ -77,9 +77,9 @@ replace (
 	github.com/padlock-go/padlock => ../../..
 	github.com/padlock-go/padlock/adapters/gocronlock => ../../../adapters/gocronlock
 	github.com/padlock-go/padlock/adapters/watermilllock => ../../../adapters/watermilllock
-	github.com/padlock-go/padlock/session/redissession => ../../../session/redissession
 	github.com/padlock-go/padlock/stores/redisstore => ../../../stores/redisstore
 	github.com/padlock-go/padlock/stores/sqlstore/drivers => ../../../stores/sqlstore/drivers
+	github.com/padlock-go/padlock/web => ../../../web
 )
 
 // Tests of the SQLite in Go, which `go mod tidy` reads too, import this at a version that not every

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/adapters/padlockhttp"
+	"github.com/padlock-go/padlock/web/padlockhttp"
 )
 
 func shop(locker *padlock.Locker, results padlockhttp.Results, checkout http.Handler) http.Handler {

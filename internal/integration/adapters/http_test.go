@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/adapters/padlockhttp"
 	"github.com/padlock-go/padlock/padlocktest"
-	"github.com/padlock-go/padlock/session/redissession"
-	"github.com/padlock-go/padlock/session/sqlsession"
+	"github.com/padlock-go/padlock/web/padlockhttp"
+	"github.com/padlock-go/padlock/web/session/redissession"
+	"github.com/padlock-go/padlock/web/session/sqlsession"
 )
 
 // results opens the place where answers are kept: Redis if the locks are there, else SQLite.

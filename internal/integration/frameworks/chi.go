@@ -7,7 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/web/session"
 )
 
 func withChi(router *chi.Mux, sessions *session.Manager) http.Handler {

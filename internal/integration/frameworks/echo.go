@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/web/session"
 )
 
 func withEcho(router *echo.Echo, sessions *session.Manager) http.Handler {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
 )
 
 // stored returns what the browser's session has under a key, read outside of every framework.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/web/session"
 )
 
 func withGin(router *gin.Engine, sessions *session.Manager) http.Handler {

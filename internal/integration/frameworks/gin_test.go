@@ -9,8 +9,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
 )
 
 // usual is gin with the adapter that programs write for middleware of net/http. The handler writes

@@ -10,8 +10,7 @@ require (
 	github.com/gorilla/sessions v1.4.0
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/padlock-go/padlock v0.0.0
-	github.com/padlock-go/padlock/session/gorillastore v0.0.0
-	github.com/padlock-go/padlock/session/redissession v0.0.0
+	github.com/padlock-go/padlock/web v0.0.0
 )
 
 require (
@@ -56,10 +55,8 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../../..
-	github.com/padlock-go/padlock/session/gorillastore => ../../../session/gorillastore
-	github.com/padlock-go/padlock/session/redissession => ../../../session/redissession
-	github.com/padlock-go/padlock/session/scsstore => ../../../session/scsstore
 	github.com/padlock-go/padlock/stores/redisstore => ../../../stores/redisstore
+	github.com/padlock-go/padlock/web => ../../../web
 )
 
 // gin's msgpack, which no test uses, takes half a minute to compile.

@@ -20,9 +20,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
 	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
 )
 
 func TestMain(m *testing.M) {

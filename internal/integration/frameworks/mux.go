@@ -6,7 +6,7 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/web/session"
 )
 
 func withGorillaMux(router *mux.Router, sessions *session.Manager) http.Handler {

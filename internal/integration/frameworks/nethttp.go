@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/padlock-go/padlock/session"
+	"github.com/padlock-go/padlock/web/session"
 )
 
 func withNetHTTP(mux *http.ServeMux, sessions *session.Manager) http.Handler {

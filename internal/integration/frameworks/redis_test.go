@@ -12,9 +12,9 @@ import (
 	"github.com/gorilla/sessions"
 
 	redisserver "github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/gorillastore"
-	"github.com/padlock-go/padlock/session/redissession"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/gorillastore"
+	"github.com/padlock-go/padlock/web/session/redissession"
 )
 
 // gorilla serves notes with gorilla/sessions, as its users write it.

@@ -10,8 +10,8 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/redisconn"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/session/redissession"
 	"github.com/padlock-go/padlock/stores/redisstore"
+	"github.com/padlock-go/padlock/web/session/redissession"
 )
 
 // A store that is in use, and a refused login, show no password. The stores are closed before they

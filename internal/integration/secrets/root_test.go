@@ -13,9 +13,9 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session/sessiontest"
 )
 
 // marker is a secret of the caller's.

@@ -19,13 +19,13 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/gorillastore"
-	"github.com/padlock-go/padlock/session/phpsession"
-	"github.com/padlock-go/padlock/session/scsstore"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/session/sessiontest"
 	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/gorillastore"
+	"github.com/padlock-go/padlock/web/session/phpsession"
+	"github.com/padlock-go/padlock/web/session/scsstore"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session/sessiontest"
 )
 
 // idFrom returns an id that a visitor may have.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/integration/browser"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
 )
 
 // TestPartitioned embeds a site in a page of another site, and logs in and out there. Later the

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/session/sqlsession"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session/sqlsession"
 )
 
 // createdAtOnce: several processes that start at the same time can all create the table.

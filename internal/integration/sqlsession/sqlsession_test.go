@@ -14,14 +14,13 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/internal/crowd"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/session/sessiontest"
-	"github.com/padlock-go/padlock/session/sessiontest/load"
-	"github.com/padlock-go/padlock/session/sqlsession"
 	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session/sessiontest"
+	"github.com/padlock-go/padlock/web/session/sessiontest/load"
+	"github.com/padlock-go/padlock/web/session/sqlsession"
 )
 
 // A database is a running database for the tests.
@@ -119,11 +118,11 @@ func (d database) crowd(t *testing.T) {
 			noError(t, err)
 			srv := httptest.NewServer(load.Handler(m, c.mode))
 			defer srv.Close()
-			client := load.NewClient(srv.URL, crowd.Size)
+			client := load.NewClient(srv.URL, load.CrowdSize)
 			defer client.Close()
 			noError(t, client.Start(t.Context()))
-			crowd.KeepsAll(t, client, load.Set(crowd.Size, 0, 0))
-			crowd.Counts(t, client, load.Incr(crowd.Size), false)
+			load.CheckKept(t, client, load.Set(load.CrowdSize, 0, 0))
+			load.CheckCount(t, client, load.Incr(load.CrowdSize), false)
 		})
 	}
 }

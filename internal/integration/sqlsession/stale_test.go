@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/session/sqlsession"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session/sqlsession"
 )
 
 // refusedOnce commits sessions on stale connections. The first commit is refused and says why. The

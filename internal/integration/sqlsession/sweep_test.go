@@ -16,12 +16,12 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/padlock-go/padlock/session"
-	"github.com/padlock-go/padlock/session/phpsession"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/session/sessiontest"
-	"github.com/padlock-go/padlock/session/sqlsession"
 	"github.com/padlock-go/padlock/stores/memstore"
+	"github.com/padlock-go/padlock/web/session"
+	"github.com/padlock-go/padlock/web/session/phpsession"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session/sessiontest"
+	"github.com/padlock-go/padlock/web/session/sqlsession"
 )
 
 func (d database) blobs(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/safety"
-	"github.com/padlock-go/padlock/session/sessionstore"
-	"github.com/padlock-go/padlock/session/sqlsession"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 	"github.com/padlock-go/padlock/stores/sqlstore/drivers/sqlite"
 	"github.com/padlock-go/padlock/stores/sqlstore/symfony"
+	"github.com/padlock-go/padlock/web/session/sessionstore"
+	"github.com/padlock-go/padlock/web/session/sqlsession"
 )
 
 // A moving is an SQLite file of which a copy was made.
