@@ -153,7 +153,8 @@ var waitCases = []testCase{
 			for range many {
 				waiters = append(waiters, c.waitOnce(c.b, c.request(l.req.Name), true))
 			}
-			c.settle()
+			refused := func(w *testWaiter) bool { return !w.waiting() }
+			c.poll(c.patience/4, func() bool { return slices.ContainsFunc(waiters, refused) || c.waiters(l.req.Name) >= many })
 			for _, w := range waiters {
 				if w.waiting() {
 					continue
