@@ -26,11 +26,11 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 		return driver.Grant{}, err
 	}
 	s.waits.Add(1)
-	if err := s.w.crowded(r.Name, s.is(fullIsHeld)); err != nil && reserve {
+	e, p, err := s.join(&r, reserve)
+	if err != nil {
 		s.waits.Done()
 		return driver.Grant{}, err
 	}
-	e, p := s.join(&r, reserve)
 	g, err := s.stand(ctx, e, p, r, reserve)
 	if s.w.stall != nil {
 		if d := s.w.stall(); d > 0 { // two timers due at once in a bubble can crash the race detector, golang/go #78156
@@ -40,31 +40,21 @@ func (s *ref) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.
 	return g, err
 }
 
-// crowded returns an error if no more callers may wait for the name.
-func (w *world) crowded(name string, saysHeld bool) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := len(w.entry(name).queue)
-	switch {
-	case saysHeld && n >= 64:
-		return &driver.HeldError{Waiters: n}
-	case w.most > 0 && n >= w.most:
-		return fmt.Errorf("%d callers wait: %w", n, driver.ErrQueueFull)
-	}
-	return nil
-}
-
-func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting) {
+func (s *ref) join(r *driver.Request, reserve bool) (*entry, *waiting, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	e, p := s.w.entry(r.Name), &waiting{token: r.Token.Text(), shared: r.Shared}
-	switch {
+	switch n := len(e.queue); {
+	case s.is(fullIsHeld) && reserve && n >= 64:
+		return nil, nil, &driver.HeldError{Waiters: n}
+	case s.w.most > 0 && reserve && n >= s.w.most:
+		return nil, nil, fmt.Errorf("%d callers wait: %w", n, driver.ErrQueueFull)
 	case s.is(lastComeFirst) && reserve:
 		e.queue = slices.Insert(e.queue, 0, p)
 	case reserve || s.is(everyWaitTakesAPlace):
 		e.queue = append(e.queue, p)
 	}
-	return e, p
+	return e, p, nil
 }
 
 // stand waits in the queue, or outside of it.
