@@ -4,7 +4,7 @@
 //	go run ./planted -seed 7 -n 15 DIR…          list 15 bugs in the packages at DIR
 //	go run ./planted -seed 7 -n 15 -plant 3 DIR… plant the third of them
 //
-// Run it in lab. DIR is relative to the root of the tree. A bug compiles, and changes the code of a
+// Run it in lab. DIR, or a file of Go, is relative to the root of the tree. A bug compiles, and changes the code of a
 // function: a comparison, a sign, an operator of logic, a condition, or a call that is left out.
 // Whether it changes what the program does is for a person to say.
 package main
@@ -49,7 +49,10 @@ func main() {
 func run(seed uint64, n, plant int, dirs []string) error {
 	var all []bug
 	for _, dir := range dirs {
-		names, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+		if !strings.HasSuffix(dir, ".go") {
+			dir += "/*.go"
+		}
+		names, err := filepath.Glob(filepath.Join("..", dir))
 		if err != nil {
 			return err
 		}
