@@ -1,7 +1,9 @@
 package house
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -41,4 +43,39 @@ func plainBlocks(page string) (texts []string) {
 		}
 	}
 	return texts
+}
+
+// TestReadmeSaysWhatRedisCompiles compares the README with what a program compiles that imports padlock
+// and redisstore: the packages, and the lines within 5 %.
+func TestReadmeSaysWhatRedisCompiles(t *testing.T) {
+	files := readHouse(t)
+	lines := map[string]int{".": 0, "stores/redisstore": 0}
+	for grown := true; grown; {
+		before := len(lines)
+		for _, f := range files {
+			if _, in := lines[f.pkg()]; !in || f.ast == nil || f.test() {
+				continue
+			}
+			for _, spec := range f.ast.Imports {
+				if path := strings.Trim(spec.Path.Value, `"`); strings.HasPrefix(path, padlockPath+"/") {
+					lines[strings.TrimPrefix(path, padlockPath+"/")] = 0
+				}
+			}
+		}
+		grown = len(lines) > before
+	}
+	total := 0
+	for _, f := range files {
+		if _, in := lines[f.pkg()]; in && f.ast != nil && !f.test() {
+			total += codeLines(f.src)
+		}
+	}
+	said := regexp.MustCompile(`(\d+) packages and (\d+),(\d{3})\s+lines of padlock`).FindStringSubmatch(readText(t, "README.md"))
+	if said == nil {
+		t.Fatalf("README.md does not say what a program on Redis compiles: it is %d packages and %d lines", len(lines), total)
+	}
+	packages, _ := strconv.Atoi(said[1])
+	if n, _ := strconv.Atoi(said[2] + said[3]); packages != len(lines) || n < total*95/100 || n > total*105/100 {
+		t.Errorf("README.md says %q: it is %d packages and %d lines", said[0], len(lines), total)
+	}
 }
