@@ -94,59 +94,43 @@ func (h *hold) awaitRelease(ctx context.Context) error {
 
 var errReleasing = fmt.Errorf("%w: another call is releasing the lock", ErrUncertain)
 
-// release ends the hold once, for all callers of Release. It waits for a renewal under way, so that
-// none is sent after the release. Then it either passes the lock on to the next waiter of this process,
-// or releases it in the store. If the outcome stays open, the cleaner goes on.
+// An ending is what a release knows before it is sent.
+type ending struct {
+	events   *eventQueue
+	keep     time.Duration // the cool-down
+	usable   driver.Instant
+	before   error // why h was over before the release, if it was
+	late     bool  // its time, or its connection, was over then
+	next     *turn // the waiter of this process that the lock is passed on to
+	bond     *bond
+	exported bool
+}
+
+// release ends the hold once, for all callers of Release. It either passes the lock on to the next waiter
+// of this process, or releases it in the store. If the outcome stays open, the cleaner goes on.
 func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l := h.locker
-	l.mu.Lock()
-	l.calls.begin() // also after Close has begun, because Close releases locks itself
-	events := h.events
-	if events != nil {
-		ctx = h.announceRelease(ctx)
-	}
-	h.letGo = true
-	keep = max(keep, h.restOfAtLeast())
-	before := h.cause
-	usable := driver.Instant(h.usable.Load())
-	late := h.ranOut() || h.bond != nil && h.bond.Err() != nil // for example after a suspend
-	if h.renewing != nil {
-		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
-		h.joinRenewal(silence)
-		cancel()
-		if before == nil {
-			before = h.cause // the renewal found that the lock is lost, or its time was over meanwhile
-		}
-	}
-	var next *turn
-	if ln := l.lines[h.name]; ln != nil {
-		next = h.nextInLine(ln, keep)
-	}
-	bond := h.bond
-	l.endHold(h, ErrReleased)
-	exported := h.exported
-	l.unlock()
+	e, ctx := h.stop(ctx, keep)
 	var p passed
-	if next != nil {
-		p = h.passOn(ctx, next)
+	if e.next != nil {
+		p = h.passOn(ctx, e.next)
 	}
 	out, unsure, again, err := p.out, p.unsure, false, error(nil)
 	if !p.done {
-		out, unsure, again, err = h.releaseAtStore(ctx, keep, p)
+		out, unsure, again, err = h.releaseAtStore(ctx, e.keep, p)
 	}
-	late = late && err != nil || unsure && (l.clock.Now() >= usable || bond != nil && bond.Err() != nil)
-	if before == nil && late {
-		before = h.whyOver(usable, bond)
+	if e.before == nil && h.overAfter(&e, unsure, err) {
+		e.before = h.whyOver(e.usable, e.bond)
 	}
 	if again { // only now, because a release that works may end bond
-		h.releaseLater(events, keep, usable)
+		h.releaseLater(e.events, e.keep, e.usable)
 	}
-	if err == nil && out == driver.OutcomeGone && unsure && exported && before == nil {
+	if err == nil && out == driver.OutcomeGone && unsure && e.exported && e.before == nil {
 		err = errGoneUnsure // another program may have adopted or released the lock
 	} else {
-		err = verdict(before, out, unsure, err)
+		err = verdict(e.before, out, unsure, err)
 	}
-	if events != nil {
+	if e.events != nil {
 		h.noteReleased(err, p.by)
 	}
 	l.mu.Lock()
@@ -156,6 +140,46 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	l.calls.end()
 	l.mu.Unlock()
 	return err
+}
+
+// stop ends the use of h. It waits for a renewal under way, so that none is sent after the release. The
+// context that it returns is for the requests of the release.
+func (h *hold) stop(ctx context.Context, keep time.Duration) (ending, context.Context) {
+	l := h.locker
+	l.mu.Lock()
+	l.calls.begin() // also after Close has begun, because Close releases locks itself
+	e := ending{events: h.events}
+	if e.events != nil {
+		ctx = h.announceRelease(ctx)
+	}
+	h.letGo = true
+	e.keep = max(keep, h.restOfAtLeast())
+	e.before = h.cause
+	e.usable = driver.Instant(h.usable.Load())
+	e.late = h.ranOut() || h.bond.over() // for example after a suspend
+	if h.renewing != nil {
+		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
+		h.joinRenewal(silence)
+		cancel()
+		if e.before == nil {
+			e.before = h.cause // the renewal found that the lock is lost, or its time was over meanwhile
+		}
+	}
+	if ln := l.lines[h.name]; ln != nil {
+		e.next = h.nextInLine(ln, e.keep)
+	}
+	e.bond = h.bond
+	l.endHold(h, ErrReleased)
+	e.exported = h.exported
+	l.unlock()
+	return e, ctx
+}
+
+// overAfter reports whether h may have been over before the store released it. It was, if it was late
+// and the store did not say that it released h. If a reply is missing, the time or the connection may
+// also have ended since.
+func (h *hold) overAfter(e *ending, unsure bool, err error) bool {
+	return e.late && err != nil || unsure && (h.locker.clock.Now() >= e.usable || e.bond.over())
 }
 
 // restOfAtLeast returns the cool-down that keeps the name taken until the time of HoldAtLeast is
@@ -174,7 +198,7 @@ func (h *hold) restOfAtLeast() time.Duration {
 
 // whyOver returns the reason why h may have been over before the store released it.
 func (h *hold) whyOver(usable driver.Instant, bond *bond) error {
-	if usable == h.maxHoldAt && (bond == nil || bond.Err() == nil) {
+	if usable == h.maxHoldAt && !bond.over() {
 		return ErrMaxHold // HoldAtMost ended before the lease
 	}
 	return ErrLost // the lease or the connection may have ended
@@ -288,3 +312,6 @@ func verdict(endedBy error, out driver.Outcome, unsure bool, err error) error {
 	}
 	return nil
 }
+
+// over reports whether the connection, session or process has ended. A nil bond never ends.
+func (b *bond) over() bool { return b != nil && b.Err() != nil }
