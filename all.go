@@ -45,7 +45,7 @@ func (l *Locker) AcquireAll(ctx context.Context, names []string, opts ...Option)
 
 // DoAll takes the locks on all names as AcquireAll does, calls fn, and releases the locks when fn
 // has returned. The context passed to fn ends when ctx ends, or as soon as one of the locks ends.
-// FenceFrom returns the fence of the last name in alphabetical order; FencesFrom returns all
+// FenceFrom returns the fence of the last name in alphabetical order; GrantsFrom returns all
 // fences.
 //
 // DoAll returns the error of fn. If a lock did not last until fn returned, DoAll joins the error of
@@ -165,20 +165,4 @@ func (k *Locks) Release(opts ...ReleaseOption) error {
 	err := k.set.giveUp(opts)
 	runtime.KeepAlive(k) // otherwise a Lock could count as forgotten while it is released
 	return err
-}
-
-// FencesFrom returns the fences of all locks in ctx, for the function of DoAll. A lock is in ctx if
-// ctx is the lock's context, comes from its Join, or was made from one of these. The keys of the
-// map are the names of the locks. If two locks have the same name, the map has the fence of the
-// inner one. Locks without a fence are left out.
-func FencesFrom(ctx context.Context) map[string]uint64 {
-	fences := make(map[string]uint64)
-	locksIn(ctx, lockFrom(ctx), func(h *hold) bool {
-		name := withoutSlot(h.name)
-		if fence := h.fencing(); fence != 0 && fences[name] == 0 {
-			fences[name] = fence
-		}
-		return false
-	})
-	return fences
 }

@@ -122,6 +122,14 @@ func withoutSlot(name string) string {
 	return name
 }
 
+// slotOf returns the permit that a name stands for, or -1.
+func slotOf(name string) int {
+	if _, slot, ok := driver.SplitSlot(name); ok {
+		return slot
+	}
+	return -1
+}
+
 // joinErrors joins two errors, each of which may be nil.
 func joinErrors(first, second error) error {
 	switch {

@@ -418,7 +418,7 @@ func lockFrom(ctx context.Context) *hold {
 
 // FenceFrom returns the fence of a lock. ctx must be the Context of that lock, or a context derived
 // from it. If ctx is derived from the contexts of several locks, FenceFrom takes the innermost
-// lock; in DoAll that is the lock of the last name (FencesFrom has all). ok is false if there is no
+// lock; in DoAll that is the lock of the last name (GrantsFrom has all). ok is false if there is no
 // such lock, or if its store has no fences.
 func FenceFrom(ctx context.Context) (fence uint64, ok bool) {
 	if h := lockFrom(ctx); h != nil {

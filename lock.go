@@ -91,12 +91,7 @@ func (k *Lock) LogValue() slog.Value { return slog.StringValue(k.String()) }
 func (k *Lock) Name() string { return withoutSlot(k.holdOf().name) }
 
 // Slot returns the number of the permit, from 0 to n-1, or -1 if the lock was taken without Slots.
-func (k *Lock) Slot() int {
-	if _, slot, ok := driver.SplitSlot(k.holdOf().name); ok {
-		return slot
-	}
-	return -1
-}
+func (k *Lock) Slot() int { return slotOf(k.holdOf().name) }
 
 // Shared reports whether the lock is shared, as far as this process knows. Another program that
 // knows the token can demote the lock. This process learns of that by its next renewal, Check or

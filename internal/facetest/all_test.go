@@ -24,7 +24,10 @@ func TestAcquireAll(t *testing.T) {
 		if got := all.Names(); !reflect.DeepEqual(got, []string{"a", "b", "c"}) {
 			t.Errorf("the names are %v", got)
 		}
-		fences := padlock.FencesFrom(all.Context())
+		fences := map[string]uint64{}
+		for name, grant := range padlock.GrantsFrom(all.Context()) {
+			fences[name] = grant.Fence()
+		}
 		if !reflect.DeepEqual(fences, all.Fences()) || len(fences) != 3 || fences["b"] == 0 {
 			t.Errorf("the fences are %v and %v", fences, all.Fences())
 		}
@@ -189,8 +192,8 @@ func TestDoAll(t *testing.T) {
 		want := errors.New("what fn returned")
 		ctx, cancel := context.WithCancel(t.Context())
 		got := l.DoAll(ctx, []string{"a", "b"}, func(inside context.Context) error {
-			if n := len(padlock.FencesFrom(inside)); n != 2 {
-				t.Errorf("there are %d fences", n)
+			if n := len(padlock.GrantsFrom(inside)); n != 2 {
+				t.Errorf("there are %d grants", n)
 			}
 			cancel()
 			<-inside.Done()

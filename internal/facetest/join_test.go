@@ -111,8 +111,8 @@ func TestJoinFindsTheLocksOfBoth(t *testing.T) {
 		if fence, ok := padlock.FenceFrom(ctx); !ok || fence != b.Fence() {
 			t.Errorf("fence %d, want %d", fence, b.Fence())
 		}
-		if fences := padlock.FencesFrom(c.Context()); len(fences) != 3 || fences["b"] != b.Fence() {
-			t.Errorf("fences %v", fences)
+		if grants := padlock.GrantsFrom(c.Context()); len(grants) != 3 || grants["b"].Fence() != b.Fence() {
+			t.Errorf("grants %v", grants)
 		}
 		release(t, again)
 		release(t, c)
@@ -155,8 +155,8 @@ func TestSlotsWithinALock(t *testing.T) {
 		l := newLocker(t, s)
 		outer := acquire(t, l, "outer")
 		err := l.Do(outer.Context(), "job", func(ctx context.Context) error {
-			if fences := padlock.FencesFrom(ctx); len(fences) != 2 {
-				t.Errorf("the fences are %v", fences)
+			if grants := padlock.GrantsFrom(ctx); len(grants) != 2 {
+				t.Errorf("the grants are %v", grants)
 			}
 			_, err := l.TryAcquire(ctx, "outer")
 			return err

@@ -12,8 +12,9 @@ import (
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
-// Granted is what CheckTx needs to know about a lock. *padlock.Lock implements it. The permit of a
-// semaphore also has a method Slot; see storekit.StoredName.
+// Granted is what CheckTx needs to know about a lock. *padlock.Lock and padlock.Grant implement it.
+// The permit of a semaphore also has a method Slot; see storekit.StoredName. If it has a method
+// Err() error, as a padlock.Grant has, CheckTx returns that error and asks nothing.
 type Granted interface {
 	// Name returns the name that is locked.
 	Name() string
@@ -45,6 +46,11 @@ type Granted interface {
 // store, and tx must be of the same database. A lock that was acquired as a shared lock must not
 // have been promoted since then.
 func (s *Store) CheckTx(ctx context.Context, tx any, lock Granted) error {
+	if own, ok := lock.(interface{ Err() error }); ok {
+		if err := own.Err(); err != nil {
+			return fmt.Errorf("check in a transaction: %w", err)
+		}
+	}
 	name, fence := storekit.StoredName(lock), lock.Fence()
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return err

@@ -27,7 +27,12 @@ type database struct {
 	engine      sqlstore.Engine
 }
 
-func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+func TestMain(m *testing.M) {
+	if args := os.Getenv(leaderEnv); args != "" {
+		leaderMain(strings.Split(args, "\n"))
+	}
+	os.Exit(server.Main(m))
+}
 
 // databases make a database on a server that other tests use, too.
 var databases = map[string]func(testing.TB) database{
