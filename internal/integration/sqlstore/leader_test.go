@@ -223,3 +223,21 @@ func (d database) leads(db *sql.DB, store *sqlstore.Store, level sql.IsolationLe
 	stopAt("commit")
 	return tx.Commit()
 }
+
+// TestKeptGrant: CheckTx refuses a grant that outlives its function for the reason that this process
+// knows, which is true even if the database has not heard of the release yet.
+func TestKeptGrant(t *testing.T) {
+	t.Parallel()
+	p := databases["sqlite"](t).party(t)
+	var kept padlock.Grant
+	noError(t, p.locker.Do(t.Context(), "job", func(ctx context.Context) error {
+		kept = padlock.GrantFrom(ctx)
+		tx := p.begin(t, sql.LevelDefault)
+		defer tx.Rollback()
+		return p.store.CheckTx(ctx, tx, kept)
+	}))
+	tx := p.begin(t, sql.LevelDefault)
+	defer tx.Rollback()
+	wantError(t, "a grant that was kept", p.store.CheckTx(t.Context(), tx, kept), padlock.ErrReleased)
+	wantError(t, "the grant of no lock", p.store.CheckTx(t.Context(), tx, padlock.GrantFrom(t.Context())), padlock.ErrInvalid)
+}
