@@ -80,6 +80,7 @@ const (
 	OpInspect Op = "inspect"
 	OpList    Op = "list"
 	OpBreak   Op = "break"
+	OpAsk     Op = "ask"
 	OpStatus  Op = "status"
 	OpClose   Op = "close"
 )

@@ -96,6 +96,7 @@ type hold struct {
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	renewing  *renewal
+	asking    *asking // nil unless Asked was called
 	modeChanges
 }
 
