@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // Slots lets up to n callers hold name at the same time, each with one of n permits. Lock.Slot
@@ -38,7 +39,7 @@ func Slots(n int) Option {
 // permitCall is one call that takes one of n permits. The call has one of three states:
 //
 //   - scanning: The call tries every permit once. It does so with one request if the store is a
-//     driver.SlotTaker, and otherwise from permit 0 to permit n-1.
+//     fast.SlotTaker, and otherwise from permit 0 to permit n-1.
 //   - queueing: The call waits for the gate. The gate is a lock that only the first of all waiting
 //     callers has.
 //   - watching: The call has the gate. It tries every permit, waits until one may be free, and
@@ -92,7 +93,7 @@ func (p *permitCall) check() error {
 	if p.set.shared {
 		return fmt.Errorf("%w: Slots and Shared cannot be combined", ErrInvalid)
 	}
-	if err := driver.CheckSlots(p.name, p.set.slots, &p.l.guarantees); err != nil {
+	if err := fast.CheckSlots(p.name, p.set.slots, &p.l.guarantees); err != nil {
 		return err
 	}
 	p.outer = lockFrom(p.ctx)

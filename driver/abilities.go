@@ -2,8 +2,6 @@ package driver
 
 import (
 	"context"
-	"os"
-	"time"
 )
 
 // Ability is a set of optional interfaces and methods.
@@ -59,50 +57,6 @@ type Waiter interface {
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
 }
 
-// SlotTaker makes one try for all of the permits 0 to n-1 of r.Name, in one step. The grant is a
-// hold of r.Token on SlotName(r.Name, slot). If r.Token has such a hold, the request is a repeat.
-//
-// If no permit can be granted, the error is a *HeldError with the holds of all of them. It is a
-// *HeldError, too, if others hold the lock SlotGate(r.Name, n) or wait for it, unless overtake is
-// true. If r is shared, has Replaces or FenceAbove, or if n is above
-// Guarantees.SlotsAtOnce, the error is ErrInvalid.
-type SlotTaker interface {
-	AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (slot int, g Grant, err error)
-}
-
-// BatchExtender returns for every hold what Extend would return, in the same order. The error of
-// one hold changes nothing for the others. No token occurs twice. If err is not nil, nothing was
-// sent. It is errors.ErrUnsupported if the caller has to call Extend for each hold.
-type BatchExtender interface {
-	ExtendBatch(ctx context.Context, holds []Extension) (results []Extended, err error)
-}
-
-// Extension has the arguments of one Extend.
-type Extension struct {
-	Name  string
-	Token Token
-	TTL   time.Duration
-}
-
-// Extended is the result of one Extend.
-type Extended struct {
-	Grant Grant
-	Err   error
-}
-
-// Passer ends the exclusive hold of token, as Release without a cool-down does. Then it makes one
-// try for r, as Acquire does, or none. In between, only a waiter in the store's queue can get the
-// name. The request r is exclusive, for the same name, with another token and without Replaces.
-//
-// The Outcome is that of the release. If it is OutcomeReleased, r may be granted, with a TTL above
-// 0; but not if others wait or the name cools down.
-//
-// A repeated Pass returns the same result while the new hold is live. After ErrUncertain, the
-// release and the try are both uncertain.
-type Passer interface {
-	Pass(ctx context.Context, token string, r Request) (Outcome, Grant, error)
-}
-
 // Converter makes one try to give the hold of r.Token the mode of r. The lease lasts as long as
 // before, or for r.TTL if that is longer.
 //
@@ -143,13 +97,6 @@ type FenceRaiser interface {
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
-// FileSharer returns a duplicate of the file that carries a hold, for exec.Cmd.ExtraFiles. The
-// caller must close it. While any copy is open, the name stays held, even after Release, which
-// returns OutcomeInherited, and after the death of this process.
-type FileSharer interface {
-	File(name, token string) (*os.File, error)
-}
-
 // Places tells where locks are kept.
 type Places interface {
 	// StoreID returns an id that stays with the data: the same in every program, another one for
@@ -165,22 +112,6 @@ type Places interface {
 	// SamePlace is for the function [SamePlace]. It reports whether both stores are known to be on
 	// the same server or in the same memory, so that they fail together. It sends nothing.
 	SamePlace(other Store) bool
-}
-
-// Recorder keeps a short history for each name. No method needs a lock or changes one.
-type Recorder interface {
-	// Record adds records to the history of name. A record replaces the one with the same ID. In
-	// each series, the store keeps the MaxRecords records with the greatest IDs. After
-	// ErrUncertain, a repeat is harmless.
-	Record(ctx context.Context, name string, records []Record) error
-
-	// Records returns the records of name, sorted by ID, or none.
-	Records(ctx context.Context, name string) ([]Record, error)
-
-	// Recorded returns the records of the names that begin with prefix, as Records does. If more
-	// than most names have records, it returns those of most names for which something was
-	// recorded last. It sends a few requests, however many names there are.
-	Recorded(ctx context.Context, prefix string, most int) (map[string][]Record, error)
 }
 
 // Reporter asks the server how it is. It fails only if the server cannot be asked at all.

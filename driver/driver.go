@@ -13,14 +13,11 @@
 //   - [Admin]: people see who holds a name, and can end a hold.
 //   - [Converter]: a shared hold becomes exclusive, or an exclusive hold shared.
 //   - [FenceRaiser]: quorums with fences.
-//   - [SlotTaker]: a caller takes any permit of n in one step.
-//   - [BatchExtender]: one request renews many leases.
-//   - [Passer]: one request passes a lock on inside a process.
 //   - [Places]: keys of another store, two names of one lock, and a member that a quorum has twice
 //     are refused.
-//   - [Recorder]: machines share the history of the runs of a name.
 //   - [Reporter]: people see what is wrong with the server.
-//   - [FileSharer]: a child process shares a hold.
+//
+// Package fast has more of them, which no lock needs, and which may change.
 //
 // Guarantees.Lacks names the abilities that the store implements but cannot serve with its
 // configuration, server or members. Their methods change nothing and return errors.ErrUnsupported.
@@ -37,7 +34,6 @@
 //
 //   - Wait returned the zero Grant or an error for it,
 //   - Release was called with it, or
-//   - [Passer.Pass] released it, or returned no Grant for it, or
 //   - Acquire returned a *HeldError for it, and Guarantees.RefusedIsSpent is true.
 //
 // The caller never sends a spent token to Acquire, Wait or Convert. A composite store is the caller
@@ -200,7 +196,7 @@ const (
 	OutcomeReleased  // Release ended a live hold, reservation or place in the queue
 	OutcomeExpired   // the lease has run out, and nobody has taken the name since
 	OutcomeTaken     // the lease ran out or was broken, and somebody has taken the name since
-	OutcomeInherited // a child process still holds the name; see FileSharer
+	OutcomeInherited // a child process still holds the name; see fast.FileSharer
 )
 
 // Holder describes a caller to others. It is not verified.

@@ -45,7 +45,7 @@ type Guarantees struct {
 
 	RefusedIsSpent bool // see Tokens
 
-	SlotsAtOnce int  // the greatest n of SlotTaker; 0 means MaxSlots
+	SlotsAtOnce int  // the greatest n of fast.SlotTaker; 0 means MaxSlots
 	Shared      bool // there are shared holds
 	Promotion   Promotion
 	FIFO        bool     // the waiters of all processes get their turn in the order of arrival

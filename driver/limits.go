@@ -19,14 +19,6 @@ const (
 	MaxStoreID = 64   // bytes of the id of a store
 	MaxSlots   = 1024 // permits of a name
 
-	MaxRecords  = 50   // records of one series of a name
-	MaxRecord   = 4096 // bytes of Record.Text
-	MaxRecordID = 40   // bytes of Record.ID
-
-	// RecordKeep is how long, at least, a store keeps the records of a name after the last one,
-	// unless it limits the number of names and removes those that have not been used for longest.
-	RecordKeep = 400 * 24 * time.Hour
-
 	// MinTTL and MaxTTL limit leases and cool-downs.
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour

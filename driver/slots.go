@@ -19,9 +19,6 @@ import (
 // permit 4, which only the caller with n = 5 can use, is free.
 const slotMark = "\x1fslot"
 
-// maxSlotSuffix is the length of the longest text that is added to a name for a slot.
-const maxSlotSuffix = len(slotMark + "s:1024")
-
 // SlotName returns the name under which stores keep a permit of a name, 0 to MaxSlots-1.
 func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
 
@@ -57,19 +54,4 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 func slotNumber(digits string) (int, bool) {
 	n, err := strconv.Atoi(digits)
 	return n, err == nil && n >= 0 && n <= MaxSlots && digits == strconv.Itoa(n)
-}
-
-// CheckSlots checks that a name can have n slots.
-func CheckSlots(name string, n int, g *Guarantees) error {
-	if n < 1 || n > MaxSlots {
-		is := "is " + strconv.Itoa(n)
-		if n < 1 {
-			is = "is less than 1"
-		}
-		return invalid("Slots", is+"; 1 to "+strconv.Itoa(MaxSlots)+" are allowed")
-	}
-	if most := narrower(MaxName, g.MaxName) - maxSlotSuffix; len(name) > most {
-		return invalid("name", "has "+strconv.Itoa(len(name))+" bytes, at most "+strconv.Itoa(most)+" are allowed with Slots")
-	}
-	return CheckName(name, g)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 )
 
@@ -74,12 +75,12 @@ var slotCases = []testCase{
 				r driver.Request
 				n int
 			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}, {above, 2}} {
-				if _, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
+				if _, _, err := ability[fast.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
 				}
 			}
 			if most := c.g.SlotsAtOnce; most > 0 {
-				_, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, c.request(c.slotted()), most+1, false)
+				_, _, err := ability[fast.SlotTaker](c.a.store).AcquireSlot(c.ctx, c.request(c.slotted()), most+1, false)
 				if most < driver.MaxSlots && !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot with %d permits, and Guarantees allow %d: want ErrInvalid, got: %v", most+1, most, orGranted(err))
 				}
@@ -118,7 +119,7 @@ func (c *check) slotRefused(r driver.Request, n int, ahead bool, when string, in
 
 func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
 	defer cl.begin("AcquireSlot", &err)()
-	slot, g, err = ability[driver.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
+	slot, g, err = ability[fast.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
 	if err == nil {
 		cl.forget(driver.SlotName(r.Name, slot), r.Token.Text())
 	}

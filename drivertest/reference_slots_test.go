@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 
 var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotRefusedForEver, fullSlotsTaken}
 
-// AcquireSlot implements driver.SlotTaker.
+// AcquireSlot implements fast.SlotTaker.
 func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, g, err
@@ -36,7 +37,7 @@ func (s relay) checkSlots(r *driver.Request, n int) error {
 	if s.is(slotUnchecked) {
 		return nil
 	}
-	if err := driver.CheckSlots(r.Name, n, &s.w.g); err != nil {
+	if err := fast.CheckSlots(r.Name, n, &s.w.g); err != nil {
 		return err
 	}
 	if r.Shared || r.Replaces.Text() != "" || r.FenceAbove != 0 {

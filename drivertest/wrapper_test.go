@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"github.com/padlock-go/padlock"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,7 +107,7 @@ func TestPrefixKeepsTheContract(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			prefix := func(s driver.Store) driver.Store { return driver.WithPrefix(s, "tenant/../7:") }
+			prefix := func(s driver.Store) driver.Store { return padlock.WithPrefix(s, "tenant/../7:") }
 			want := summaryOf(t, kind, func(h Harness) Harness { return h })
 			got := summaryOf(t, kind, func(h Harness) Harness {
 				foreign := h.Foreign
@@ -125,7 +126,7 @@ func TestPrefixedMemoryKeepsTheContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := memstore.New()
 		h := Harness{Open: func(context.Context) (driver.Store, error) {
-			return driver.WithPrefix(first.Open(), strings.Repeat("tenant-7:", 50)), nil
+			return padlock.WithPrefix(first.Open(), strings.Repeat("tenant-7:", 50)), nil
 		}}
 		for _, f := range Check(h) {
 			t.Error(f)
@@ -138,7 +139,7 @@ func TestFilesThroughWrapperAndPrefix(t *testing.T) {
 	t.Parallel()
 	for what, wrap := range map[string]func(driver.Store) driver.Store{
 		"a wrapper": func(s driver.Store) driver.Store { return counted{s, new(atomic.Int64)} },
-		"a prefix":  func(s driver.Store) driver.Store { return driver.WithPrefix(s, "p:") },
+		"a prefix":  func(s driver.Store) driver.Store { return padlock.WithPrefix(s, "p:") },
 	} {
 		w := newWorld("")
 		h := w.harness()

@@ -5,9 +5,10 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
-// AcquireSlot implements driver.SlotTaker.
+// AcquireSlot implements fast.SlotTaker.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
@@ -39,7 +40,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 
 // checkSlots finds the errors in a request for a permit.
 func (s *Store) checkSlots(r *driver.Request, n int) error {
-	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
+	if err := fast.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
 	if r.Shared || r.Replaces.Text() != "" || r.FenceAbove != 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // mostTaken is the greatest number of permits that AcquireSlot supports. It looks at all permits of
@@ -13,7 +14,7 @@ import (
 // permits, the caller must look at one permit after the other.
 const mostTaken = 64
 
-// AcquireSlot implements driver.SlotTaker with one request. The store lacks this ability if it has
+// AcquireSlot implements fast.SlotTaker with one request. The store lacks this ability if it has
 // the option Foreign.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	if s.guarantees.Lacks&driver.AbilitySlotTaker != 0 {
@@ -33,7 +34,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overta
 
 // checkSlots finds the errors in a request for a permit.
 func (s *Store) checkSlots(r *driver.Request, n int) error {
-	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
+	if err := fast.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
 	if n > mostTaken || !s.fast(r) {
