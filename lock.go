@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // A Lock is one hold on a name, from Acquire to Release. Its methods are safe for concurrent use. A
@@ -92,7 +93,7 @@ func (k *Lock) Name() string { return withoutSlot(k.holdOf().name) }
 
 // Slot returns the number of the permit, from 0 to n-1, or -1 if the lock was taken without Slots.
 func (k *Lock) Slot() int {
-	if _, slot, ok := driver.SplitSlot(k.holdOf().name); ok {
+	if _, slot, ok := fast.SplitSlot(k.holdOf().name); ok {
 		return slot
 	}
 	return -1

@@ -6,17 +6,18 @@ import "reflect"
 // it. T may also be the type of a store.
 //
 // If a store has a method Unwrap() Store, As also looks at the store inside. A wrapper that changes
-// neither names nor tokens should have it. Abilities that it does not implement then bypass it.
-func As[T any](s Store) (found T, ok bool) {
+// neither names nor tokens should have it; abilities that it does not implement then bypass it.
+func As[T any](s Store) (T, bool) {
+	var none T
 	for ; s != nil; s = unwrap(s) {
 		if t, has := s.(T); has {
 			if all := abilitiesOf(reflect.TypeFor[T]()); all != 0 && s.Guarantees().Lacks&all == all {
-				return found, false
+				return none, false
 			}
 			return t, true
 		}
 	}
-	return found, false
+	return none, false
 }
 
 // abilityOf has the Ability of each method of an optional interface, also of those in package fast,
@@ -55,8 +56,8 @@ func unwrap(s Store) Store {
 	return nil
 }
 
-// SamePlace reports whether a and b are the same value, or one of them has [Places] and says that
-// they are in the same place. It removes wrappers first.
+// SamePlace reports whether a and b, without wrappers, are the same value, or in the same place, as
+// [Places] of one of them says.
 func SamePlace(a, b Store) bool {
 	a, b = innermost(a), innermost(b)
 	if p, ok := a.(Places); ok && p.SamePlace(b) {

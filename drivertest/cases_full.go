@@ -222,7 +222,7 @@ func fullSlots(c *check) {
 	empty()
 	for i := range 2 { // nobody knows which permit an uncertain request has
 		for _, token := range []string{l.req.Token.Text(), again.Token.Text()} {
-			if err := c.answered(func() error { _, err := c.b.Release(c.ctx, driver.SlotName(r.Name, i), token, 0); return err }); err != nil {
+			if err := c.answered(func() error { _, err := c.b.Release(c.ctx, fast.SlotName(r.Name, i), token, 0); return err }); err != nil {
 				c.failf("Release of a permit with room again: %v", err)
 			}
 		}

@@ -53,7 +53,7 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 	}
 	all := &driver.HeldError{Waiters: -1}
 	for i := range n {
-		r.Name = driver.SlotName(name, i)
+		r.Name = fast.SlotName(name, i)
 		e := w.entry(r.Name)
 		if h := w.live(e, r.Token.Text()); h != nil && !s.is(slotRepeatTakesAnother) {
 			g, err := s.repeat(e, h, &r)
@@ -64,15 +64,15 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 		}
 		all.Holds = append(all.Holds, w.reports(e, "")...)
 	}
-	gate := w.entry(driver.SlotGate(name, n))
+	gate := w.entry(fast.SlotGate(name, n))
 	shut := len(gate.queue) > 0 || !w.free(gate, &r)
-	first := w.entry(driver.SlotName(name, 0))
+	first := w.entry(fast.SlotName(name, 0))
 	_, refused := first.refusals[r.Token.Text()]
 	if free < 0 || w.full && s.is(fullSlotsTaken) || shut && !ahead && !s.is(slotOvertakes) || refused && s.is(slotRefusedForEver) {
 		s.noteRefusal(first, &r)
 		return 0, driver.Grant{}, all
 	}
-	r.Name = driver.SlotName(name, free)
+	r.Name = fast.SlotName(name, free)
 	g, err := s.acquire(&r)
 	return free, g, err
 }

@@ -1,6 +1,6 @@
 // Package fast has optional interfaces of stores that no lock needs: they save requests, or serve
-// what only some stores can do. They may change with every version. It is for authors of stores who
-// know package driver.
+// what only some stores can do. They may change with every version. Use it if you write a store and
+// know package driver. Programs that use locks do not need it.
 //
 // The caller finds an interface with [driver.As]. Without it, the caller does what is said here:
 //
@@ -13,7 +13,9 @@
 //     has its own.
 //   - [FileSharer] lets a child process share a hold. Without it, Lock.File is not supported.
 //
-// The rules of package driver about names, tokens, errors, time and Guarantees.Lacks hold here, too.
+// The rules of package driver about names, tokens, errors, time and Guarantees.Lacks hold here,
+// too. What is stored does not change with a version: the names of permits and the form of a
+// [Record].
 package fast
 
 import (
@@ -26,13 +28,12 @@ import (
 )
 
 // SlotTaker makes one try for all of the permits 0 to n-1 of r.Name, in one step. The grant is a
-// hold of r.Token on driver.SlotName(r.Name, slot). If r.Token has such a hold, the request is a
-// repeat.
+// hold of r.Token on SlotName(r.Name, slot). If r.Token has such a hold, the request is a repeat.
 //
 // If no permit can be granted, the error is a *HeldError with the holds of all of them. It is a
-// *HeldError, too, if others hold the lock driver.SlotGate(r.Name, n) or wait for it, unless
-// overtake is true. If r is shared, has Replaces or FenceAbove, or if n is above
-// Guarantees.SlotsAtOnce, the error is ErrInvalid.
+// *HeldError, too, if others hold the lock SlotGate(r.Name, n) or wait for it, unless overtake is
+// true. If r is shared, has Replaces or FenceAbove, or if n is above Guarantees.SlotsAtOnce, the
+// error is ErrInvalid.
 type SlotTaker interface {
 	AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (slot int, g driver.Grant, err error)
 }
@@ -82,8 +83,8 @@ type Recorder interface {
 	Records(ctx context.Context, name string) ([]Record, error)
 
 	// Recorded returns the records of the names that begin with prefix, as Records does. If more
-	// than most names have records, it returns those of most names for which something was
-	// recorded last. It sends a few requests, however many names there are.
+	// than most names have records, it returns those of most names for which something was recorded
+	// last. It sends a few requests, however many names there are.
 	Recorded(ctx context.Context, prefix string, most int) (map[string][]Record, error)
 }
 

@@ -248,7 +248,7 @@ type permit struct {
 func (c ableWire) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	p, err := send(c.wire, ctx, step{what: "slot", token: r.Token.Text()}, r.Name, func(ctx context.Context) (p permit, err error) {
 		p.slot, p.g, err = c.s.AcquireSlot(ctx, r, n, overtake)
-		c.x.log(driver.SlotName(r.Name, p.slot), step{what: "this slot", token: r.Token.Text(), reply: p.g, err: err})
+		c.x.log(fast.SlotName(r.Name, p.slot), step{what: "this slot", token: r.Token.Text(), reply: p.g, err: err})
 		p.g.From = 0
 		return p, err
 	})

@@ -106,7 +106,7 @@ func TestOutcomes(t *testing.T) {
 		{Name: "b", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
 		{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4122}}}},
 		{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-4", PID: 4121}}}},
-		{Name: driver.SlotName("a", 0), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
+		{Name: fast.SlotName("a", 0), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
 		{Name: "a"}, state,
 	} {
 		history.MarkRunning(runs[6:], other)

@@ -225,9 +225,9 @@ func (r *Run) records() []fast.Record {
 // the state of the lock. A run is still going on if it has no end, and if the state lists its
 // process as a holder. Several runs without an end may have the host and the process ID of one
 // holder. Then only the last of them is still going on: the others were killed. For runs that used
-// a slot, the argument must be the state of their permit: see driver.SlotName.
+// a slot, the argument must be the state of their permit: see fast.SlotName.
 func MarkRunning(runs []Run, state driver.State) {
-	name, slot, isSlot := driver.SplitSlot(state.Name)
+	name, slot, isSlot := fast.SplitSlot(state.Name)
 	if !isSlot {
 		name, slot = state.Name, -1
 	}
@@ -260,7 +260,7 @@ func AskRunning(ctx context.Context, runs []Run, inspect func(ctx context.Contex
 		r := &runs[i]
 		name := r.Name
 		if r.Slot >= 0 {
-			name = driver.SlotName(name, r.Slot)
+			name = fast.SlotName(name, r.Slot)
 		}
 		if !r.End.IsZero() || r.Skipped || asked[name] {
 			continue

@@ -44,10 +44,10 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 }
 
 func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request, n int, overtake bool) (int, driver.Grant, error) {
-	gate := s.keys.lock(driver.SlotGate(r.Name, n)).keys
+	gate := s.keys.lock(fast.SlotGate(r.Name, n)).keys
 	keys := append(make([]string, 0, 2+2*n), gate[0], gate[3])
 	for i := range n {
-		permit := s.keys.lock(driver.SlotName(r.Name, i)).keys
+		permit := s.keys.lock(fast.SlotName(r.Name, i)).keys
 		keys = append(keys, permit[0], permit[1])
 	}
 	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().do(ctx, c, keys,
@@ -75,7 +75,7 @@ const (
 // slowSlot takes one permit with the full script.
 func (s *Store) slowSlot(ctx context.Context, c *connected, r *driver.Request, slot int) (int, driver.Grant, error) {
 	permit := *r
-	permit.Name = driver.SlotName(r.Name, slot)
+	permit.Name = fast.SlotName(r.Name, slot)
 	g, err := s.fullAcquire(ctx, c, &permit)
 	return slot, g, err
 }
