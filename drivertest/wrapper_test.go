@@ -2,13 +2,13 @@ package drivertest
 
 import (
 	"context"
-	"github.com/padlock-go/padlock"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -132,6 +132,39 @@ func TestPrefixedMemoryKeepsTheContract(t *testing.T) {
 			t.Error(f)
 		}
 	})
+}
+
+// core is a store with every optional interface of package driver, and none of package fast.
+type core struct {
+	driver.Store
+	driver.Waiter
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+	driver.Places
+	driver.Reporter
+}
+
+func (s core) SamePlace(other driver.Store) bool {
+	o, ok := other.(core)
+	return ok && driver.SamePlace(s.Store, o.Store)
+}
+
+// The six interfaces of package driver are a whole contract: a store without those of package fast
+// passes every case about locks.
+func TestNoLockNeedsPackageFast(t *testing.T) {
+	t.Parallel()
+	summary := summaryOf(t, func(*world) {}, func(h Harness) Harness {
+		return around(h, func(s driver.Store) driver.Store {
+			r := s.(*ref)
+			return core{r, r, r, r, r, r, r}
+		})
+	})
+	_, without, _ := strings.Cut(summary, "\nhas not: ")
+	without, _, _ = strings.Cut(without, "\n")
+	if want := "SlotTaker, BatchExtender, Passer, FileSharer, Recorder"; without != want {
+		t.Errorf("the suite did not see %s, want %s:\n%s", without, want, summary)
+	}
 }
 
 // Files that carry holds need a real clock.

@@ -3,10 +3,10 @@ package quorum_test
 import (
 	"context"
 	"errors"
-	"github.com/padlock-go/padlock"
 	"testing"
 	"testing/synctest"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
