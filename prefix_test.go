@@ -420,4 +420,7 @@ func TestAsFindsNoAbilityThatTheStoreLacks(t *testing.T) {
 	if !can[driver.Admin](lacking{&recorder{}, driver.AbilityList | driver.AbilityBreak}) {
 		t.Error("As does not find an Admin that can inspect")
 	}
+	if !can[lacking](measured{lacking{&recorder{}, ^driver.Ability(0)}}) {
+		t.Error("As does not find a store that lacks everything by its type")
+	}
 }
