@@ -32,7 +32,7 @@ func SlotName(name string, slot int) string { return name + slotMark + ":" + str
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
 // SplitSlot returns the arguments of the SlotName or SlotGate that made derived, with slot -1 for a
-// gate. If neither made it, ok is false. A store that spreads its locks over servers must keep all
+// gate. If neither made it, ok is false. A SlotTaker that spreads its locks over servers keeps all
 // permits of a name, and their gates, on one server.
 func SplitSlot(derived string) (name string, slot int, ok bool) {
 	at := strings.LastIndexByte(derived, slotMark[0])
