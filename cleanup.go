@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // The cleaner releases locks that the store may have granted to callers that no longer wait. Its
@@ -179,7 +180,7 @@ func (c *cleaner) repeatRelease(j job) (driver.Outcome, error) {
 	name, permit := j.name, 0
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if j.permits > 0 {
-			name = driver.SlotName(j.name, permit)
+			name = fast.SlotName(j.name, permit)
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, cleanUpPatience)
 		out, err := c.l.store.Release(ctx, name, j.token.Text(), j.keep)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // The errors of this package. Use errors.Is to find them. One error may match several of them, and
@@ -117,7 +118,7 @@ func failed(op Op, name string, causes ...error) error {
 // withoutSlot returns the name that the caller of Acquire gave. If name is the name of a permit
 // (see Slots), withoutSlot leaves out the number of the permit. Otherwise it returns name.
 func withoutSlot(name string) string {
-	if base, _, ok := driver.SplitSlot(name); ok {
+	if base, _, ok := fast.SplitSlot(name); ok {
 		return base
 	}
 	return name
@@ -125,7 +126,7 @@ func withoutSlot(name string) string {
 
 // slotOf returns the permit that a name stands for, or -1.
 func slotOf(name string) int {
-	if _, slot, ok := driver.SplitSlot(name); ok {
+	if _, slot, ok := fast.SplitSlot(name); ok {
 		return slot
 	}
 	return -1

@@ -345,3 +345,19 @@ func ExampleHoldAtMost() {
 	// Output:
 	// true
 }
+
+// Two tenants of one store use the same name for two locks.
+func ExampleWithPrefix() {
+	store := memstore.New()
+	defer store.Close()
+	for _, tenant := range []string{"tenant-1:", "tenant-2:"} {
+		locker := padlock.New(padlock.WithPrefix(store, tenant), padlock.KeepStoreOpen())
+		defer locker.Close(ctx)
+		if _, err := locker.TryAcquire(ctx, "nightly report"); err != nil {
+			fmt.Println(err)
+		}
+	}
+	states, err := store.List(ctx, "tenant-")
+	fmt.Println(len(states), "locks", err)
+	// Output: 2 locks <nil>
+}

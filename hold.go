@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // hold is what the Locker knows about a Lock. The fields h.released and h.cause show in which of
@@ -324,7 +325,7 @@ func (h *hold) noticeClose() {
 }
 
 func (h *hold) file() (*os.File, error) {
-	p, ok := driver.As[driver.FileSharer](h.locker.store)
+	p, ok := driver.As[fast.FileSharer](h.locker.store)
 	if !ok {
 		return nil, failed(OpFile, h.name, errors.ErrUnsupported)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // line is the line of goroutines of one Locker that wait for one name. Only the head of the line
@@ -116,7 +117,7 @@ func (ln *line) callHead() {
 }
 
 // A Release may give the lock directly to the first waiter in the line of its Locker. One request
-// then releases the lock and grants it again (driver.Passer). So if the present holder is of this
+// then releases the lock and grants it again (fast.Passer). So if the present holder is of this
 // Locker, the first waiter is parked: it waits for such a Release. It joins the store's queue only
 // if the lock is not released soon.
 
@@ -127,7 +128,7 @@ const parkFor = 2 * time.Millisecond
 
 // handoverState holds what a Locker needs to pass locks on.
 type handoverState struct {
-	passer  driver.Passer    // nil if the store cannot pass locks on
+	passer  fast.Passer      // nil if the store cannot pass locks on
 	holders map[string]*hold // the exclusive holds, by name; nil if this Locker never passes locks on
 }
 
@@ -135,7 +136,7 @@ func (l *Locker) initHandover() {
 	if l.guarantees.InProcess {
 		return // the queue of a store in this process is just as fast
 	}
-	l.handover.passer, _ = driver.As[driver.Passer](l.store)
+	l.handover.passer, _ = driver.As[fast.Passer](l.store)
 	if l.handover.passer != nil {
 		l.handover.holders = make(map[string]*hold)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // Store is a place where locks are kept. Packages memstore, filestore and quorum, and the modules
@@ -37,7 +38,7 @@ type Locker struct {
 	store      driver.Store
 	waiter     driver.Waiter    // nil if the store cannot wake waiters
 	converter  driver.Converter // nil if the store cannot change a mode
-	slotTaker  driver.SlotTaker // nil if the store cannot take a permit in one step
+	slotTaker  fast.SlotTaker   // nil if the store cannot take a permit in one step
 	admin      driver.Admin     // nil if the store cannot show or end holds; the error of a method that it lacks says why
 	locations  driver.Places    // nil if the store cannot tell where it keeps locks; see the method can
 	guarantees driver.Guarantees
@@ -95,7 +96,7 @@ func New(store Store, opts ...LockerOption) *Locker {
 	}
 	l.waiter, _ = driver.As[driver.Waiter](store)
 	l.converter, _ = driver.As[driver.Converter](store)
-	l.slotTaker, _ = driver.As[driver.SlotTaker](store)
+	l.slotTaker, _ = driver.As[fast.SlotTaker](store)
 	l.admin, _ = driver.As[driver.Admin](store)
 	l.locations, _ = driver.As[driver.Places](store)
 	l.host, _ = os.Hostname()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // DefaultTTL is the length of a lease if TTL is not given. It is the time after which other
@@ -242,7 +243,7 @@ func (c *config) check(g *driver.Guarantees) error {
 		return c.defaults.wrong
 	}
 	if n := c.defaults.slots; n != 0 {
-		if err := driver.CheckSlots("name", n, g); err != nil {
+		if err := fast.CheckSlots("name", n, g); err != nil {
 			return err
 		}
 	}

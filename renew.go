@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // The renewer watches the deadlines of all locks of a Locker and renews their leases. However many
@@ -19,9 +20,9 @@ type renewer struct {
 	hidden   int            // how many holds in the heap are hidden
 	armed    driver.Instant // when the timer fires; farFuture if there is no timer
 	disarm   func() bool
-	due      []*hold              // holds that wait for a worker to renew them
-	batcher  driver.BatchExtender // nil if the store cannot renew many holds with one request
-	offset   float64              // the random part of the next planned time; see schedule.go
+	due      []*hold            // holds that wait for a worker to renew them
+	batcher  fast.BatchExtender // nil if the store cannot renew many holds with one request
+	offset   float64            // the random part of the next planned time; see schedule.go
 	workers  int
 	starting int // workers that have not begun yet
 	stopped  bool
@@ -36,7 +37,7 @@ const maxRenewers = 32
 func (k *renewer) init(l *Locker) {
 	k.l, k.armed = l, farFuture
 	k.ctx, k.abort = context.WithCancel(context.Background())
-	k.batcher, _ = driver.As[driver.BatchExtender](l.store)
+	k.batcher, _ = driver.As[fast.BatchExtender](l.store)
 	k.drawOffset()
 }
 
@@ -398,7 +399,7 @@ type renewalBatch struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	holds      []*hold
-	batcher    driver.BatchExtender
+	batcher    fast.BatchExtender
 	incomplete bool // the store did not answer for every hold
 }
 
@@ -441,28 +442,28 @@ func (k *renewer) newBatch(holds []*hold) *renewalBatch {
 }
 
 // send returns the store's answer for each hold.
-func (b *renewalBatch) send(store driver.Store) []driver.Extended {
+func (b *renewalBatch) send(store driver.Store) []fast.Extended {
 	if len(b.holds) > 1 {
 		together, err := b.together()
 		if err == nil && len(together) == len(b.holds) {
 			return together
 		}
 		if err != nil {
-			return slices.Repeat([]driver.Extended{{Err: err}}, len(b.holds))
+			return slices.Repeat([]fast.Extended{{Err: err}}, len(b.holds))
 		}
 		b.incomplete = true
 	}
-	answers := make([]driver.Extended, len(b.holds))
+	answers := make([]fast.Extended, len(b.holds))
 	for i, h := range b.holds {
 		answers[i].Grant, answers[i].Err = store.Extend(b.ctx, h.name, h.token.Text(), h.ttl)
 	}
 	return answers
 }
 
-func (b *renewalBatch) together() ([]driver.Extended, error) {
-	all := make([]driver.Extension, len(b.holds))
+func (b *renewalBatch) together() ([]fast.Extended, error) {
+	all := make([]fast.Extension, len(b.holds))
 	for i, h := range b.holds {
-		all[i] = driver.Extension{Name: h.name, Token: h.token, TTL: h.ttl}
+		all[i] = fast.Extension{Name: h.name, Token: h.token, TTL: h.ttl}
 	}
 	return b.batcher.ExtendBatch(b.ctx, all)
 }

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // anyBatcher is a store that renews many leases with one request. The test does not call it.
-type anyBatcher struct{ driver.BatchExtender }
+type anyBatcher struct{ fast.BatchExtender }
 
 // The planned time of a renewal stays within its bounds for every TTL and every offset, even if the
 // store granted a lease shorter than the TTL. The order of the offsets is the order of the times.
@@ -18,7 +19,7 @@ func TestBoundsOfPlans(t *testing.T) {
 	const tooFar = 1e-6 // the rounding of a third, as a part of it
 	for _, c := range []struct {
 		store           string
-		batcher         driver.BatchExtender
+		batcher         fast.BatchExtender
 		first, earliest float64 // planned time, and renewal, in thirds of the lease
 	}{
 		{"one request for many", anyBatcher{}, 1, 0.8},

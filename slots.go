@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // Slots lets up to n callers hold name at the same time, each with one of n permits. Lock.Slot
 // returns the number of the permit, from 0 to n-1; no other caller has that number while this
-// caller's lock lasts. The number of permits, n, is from 1 to driver.MaxSlots (1,024); otherwise
+// caller's lock lasts. The number of permits, n, is from 1 to fast.MaxSlots (1,024); otherwise
 // the error is ErrInvalid. Without Slots, one caller holds name.
 //
 // A permit is a lock like any other, with a lease, a fence and a holder. If a process dies, its
@@ -38,7 +39,7 @@ func Slots(n int) Option {
 // permitCall is one call that takes one of n permits. The call has one of three states:
 //
 //   - scanning: The call tries every permit once. It does so with one request if the store is a
-//     driver.SlotTaker, and otherwise from permit 0 to permit n-1.
+//     fast.SlotTaker, and otherwise from permit 0 to permit n-1.
 //   - queueing: The call waits for the gate. The gate is a lock that only the first of all waiting
 //     callers has.
 //   - watching: The call has the gate. It tries every permit, waits until one may be free, and
@@ -92,12 +93,12 @@ func (p *permitCall) check() error {
 	if p.set.shared {
 		return fmt.Errorf("%w: Slots and Shared cannot be combined", ErrInvalid)
 	}
-	if err := driver.CheckSlots(p.name, p.set.slots, &p.l.guarantees); err != nil {
+	if err := fast.CheckSlots(p.name, p.set.slots, &p.l.guarantees); err != nil {
 		return err
 	}
 	p.outer = lockFrom(p.ctx)
 	if locksIn(p.ctx, p.outer, func(h *hold) bool {
-		base, _, ok := driver.SplitSlot(h.name)
+		base, _, ok := fast.SplitSlot(h.name)
 		return ok && base == p.name && h.endCause() == nil && p.l.sharesStore(h.locker)
 	}) {
 		return ErrAlreadyHeld
@@ -116,10 +117,10 @@ func (p *permitCall) checkLocations() error {
 	if where == nil || !p.l.guarantees.Hashed {
 		return nil
 	}
-	gate, err := where.Location(driver.SlotGate(p.name, p.set.slots))
+	gate, err := where.Location(fast.SlotGate(p.name, p.set.slots))
 	for i := 0; i < p.set.slots && err == nil; i++ {
 		var place string
-		if place, err = where.Location(driver.SlotName(p.name, i)); err == nil && place == gate {
+		if place, err = where.Location(fast.SlotName(p.name, i)); err == nil && place == gate {
 			return fmt.Errorf("%w: permit %d and the callers that wait for it share one lock in this store; choose another name", ErrInvalid, i)
 		}
 	}
@@ -132,7 +133,7 @@ func (p *permitCall) runStates() (*hold, error) {
 	l := p.l
 	l.mu.Lock()
 	closed := l.beginCall()
-	crowded := l.permitWaiters[driver.SlotGate(p.name, p.set.slots)] > 0
+	crowded := l.permitWaiters[fast.SlotGate(p.name, p.set.slots)] > 0
 	l.mu.Unlock()
 	if closed != nil {
 		return nil, closed
@@ -159,7 +160,7 @@ const gateTTL = time.Second
 
 // queueForPermit waits for the gate, and then for a permit.
 func (p *permitCall) queueForPermit() (*hold, error) {
-	gateName := driver.SlotGate(p.name, p.set.slots)
+	gateName := fast.SlotGate(p.name, p.set.slots)
 	if err := p.l.beginPermitWait(gateName); err != nil {
 		return nil, err
 	}
@@ -264,7 +265,7 @@ func (w *permitWatch) await() {
 	}
 	for _, i := range w.idle {
 		w.watching.Go(func() {
-			_, err := p.l.waiter.Wait(w.ctx, p.request(driver.SlotName(p.name, i)), false)
+			_, err := p.l.waiter.Wait(w.ctx, p.request(fast.SlotName(p.name, i)), false)
 			w.ended <- waited{i, err}
 		})
 	}

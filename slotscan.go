@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // takesAnySlot reports whether the store takes any permit for such a call in one step.
@@ -26,7 +27,7 @@ func (p *anyPermit) Acquire(ctx context.Context, r driver.Request) (driver.Grant
 	p.a.h.name = r.Name
 	slot, g, err := p.a.l.slotTaker.AcquireSlot(ctx, r, p.a.set.slots, p.overtake)
 	if err == nil {
-		p.a.h.name = driver.SlotName(r.Name, slot)
+		p.a.h.name = fast.SlotName(r.Name, slot)
 	}
 	return g, err
 }
@@ -80,7 +81,7 @@ func (p *permitCall) gateTaken() bool {
 	if !p.l.guarantees.FIFO || p.l.admin == nil || !p.l.can(driver.AbilityInspect) {
 		return false
 	}
-	gate, err := p.l.admin.Inspect(p.ctx, driver.SlotGate(p.name, p.set.slots))
+	gate, err := p.l.admin.Inspect(p.ctx, fast.SlotGate(p.name, p.set.slots))
 	return err == nil && (len(gate.Holds) > 0 || gate.Waiters > 0)
 }
 
@@ -94,7 +95,7 @@ func (p *permitCall) scanSingly(mine int) (*hold, error) {
 	}
 	for i := range p.held {
 		i = (first + i) % len(p.held)
-		h, err := p.attempt().take(driver.SlotName(p.name, i))
+		h, err := p.attempt().take(fast.SlotName(p.name, i))
 		if p.noteOutcome(err); err == nil {
 			return h, nil
 		}
@@ -157,7 +158,7 @@ func (p *permitCall) findPermit() (int, error) {
 		return -1, nil
 	}
 	for i := range p.set.slots {
-		_, err := p.l.store.Extend(p.ctx, driver.SlotName(p.name, i), p.set.token.Text(), 0)
+		_, err := p.l.store.Extend(p.ctx, fast.SlotName(p.name, i), p.set.token.Text(), 0)
 		switch {
 		case err == nil:
 			return i, nil

@@ -40,7 +40,7 @@ import (
 //
 // A caller with Token has its place among the waiting callers, and needs a few more requests if it
 // has to wait. With Slots, a repeat returns the same permit. If the store cannot take any permit in
-// one step (driver.SlotTaker), each try asks for every permit whether the token has it. Two calls
+// one step (fast.SlotTaker), each try asks for every permit whether the token has it. Two calls
 // that begin at the same time may then get a permit each. With Adopt, t is the token that the lock
 // gets. The key of a permit is that of Export; KeyFor cannot name it.
 //

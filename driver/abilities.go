@@ -2,14 +2,12 @@ package driver
 
 import (
 	"context"
-	"os"
-	"time"
 )
 
 // Ability is a set of optional interfaces and methods.
 type Ability uint
 
-// Each Ability has the name of its interface or method.
+// Each has the name of its interface or method.
 const (
 	AbilityWaiter Ability = 1 << iota
 	AbilitySlotTaker
@@ -27,15 +25,15 @@ const (
 	AbilityReporter
 )
 
-// Waiter waits until a name may be free, or until the store gives the name to the waiter. In that
-// case Wait returns a Grant with TTL > 0:
+// Waiter waits until a name may be free, or until the store gives it to the waiter. Then Wait
+// returns a Grant with TTL > 0:
 //
-//   - A reservation is a short lease, with the fence that the hold will have. Acquire with the
-//     token that Wait got claims it, and returns a hold with a full lease. Nobody uses the name
-//     before that. Release gives the reservation up. Otherwise it ends at most [MaxReservation]
-//     after it was made, or later if the store knows that this waiter's claim takes longer.
-//   - A hold needs no claim. From is set, and TTL is above MaxReservation. The store may give the
-//     hold its full lease later. Extend, or Acquire with the token that Wait got, gives it at once.
+//   - A reservation is a short lease, with the fence that the hold will have. Acquire with the same
+//     token claims it, and returns a hold with a full lease. Nobody uses the name before that.
+//     Release gives the reservation up. Otherwise it ends at most [MaxReservation] after it was
+//     made, or later if the store knows that the claim takes longer.
+//   - A hold needs no claim. From is set, and TTL is above MaxReservation. The store may give it
+//     its full lease later; Extend, or Acquire with the same token, gives it at once.
 //
 // With Guarantees.InProcess there are no reservations, and every hold has its full lease.
 type Waiter interface {
@@ -43,64 +41,19 @@ type Waiter interface {
 	// still be taken. A zero Grant means that the caller should try with a new token. The store
 	// then keeps nothing for r.Token.
 	//
-	// If reserve is true, the waiter joins the store's queue, if there is one. If it is false, the
-	// waiter joins no queue and is given nothing, and the store wakes all such waiters together. A
-	// reader that wants to be promoted waits in this way, with the token of its hold, which is not
-	// spent.
+	// If reserve is true, the waiter joins the store's queue, if there is one. Otherwise it is
+	// given nothing, and the store wakes all such waiters together. A reader that wants to be
+	// promoted waits in this way, with the token of its hold, which is not spent.
 	//
-	// After joining the queue, Wait checks the name once more, so that it misses no wake-up. If
-	// other programs may use the name and wake nobody, it also returns from time to time. A short
-	// loss of the connection does not end Wait, unless the place in the queue is lost.
+	// After joining the queue, Wait checks the name once more. If other programs may use the name
+	// and wake nobody, it also returns from time to time. A short loss of the connection does not
+	// end Wait, unless the place in the queue is lost.
 	//
-	// If Wait returns an error, the store gives up the place in the queue and any reservation,
-	// perhaps in the background. The error is [ErrQueueFull] if the store lets no more callers wait,
-	// and never a *HeldError. A caller ends a wait by ctx. If it calls Release with r.Token, a
-	// zero Grant is returned, or Wait goes on with a new place. No token is in two waits at a time.
+	// After an error, the store gives up the place in the queue and any reservation, perhaps in the
+	// background. The error may be [ErrQueueFull], and is never a *HeldError. A caller ends a wait
+	// by ctx. After a Release of r.Token, Wait returns a zero Grant, or goes on with a new place.
+	// No token is in two waits at a time.
 	Wait(ctx context.Context, r Request, reserve bool) (Grant, error)
-}
-
-// SlotTaker makes one try for all of the permits 0 to n-1 of r.Name, in one step. The grant is a
-// hold of r.Token on SlotName(r.Name, slot). If r.Token has such a hold, the request is a repeat.
-//
-// If no permit can be granted, the error is a *HeldError with the holds of all of them. It is a
-// *HeldError, too, if others hold the lock SlotGate(r.Name, n) or wait for it, unless overtake is
-// true. If r is shared, has Replaces or FenceAbove, or if n is above
-// Guarantees.SlotsAtOnce, the error is ErrInvalid.
-type SlotTaker interface {
-	AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (slot int, g Grant, err error)
-}
-
-// BatchExtender returns for every hold what Extend would return, in the same order. The error of
-// one hold changes nothing for the others. No token occurs twice. If err is not nil, nothing was
-// sent. It is errors.ErrUnsupported if the caller has to call Extend for each hold.
-type BatchExtender interface {
-	ExtendBatch(ctx context.Context, holds []Extension) (results []Extended, err error)
-}
-
-// Extension has the arguments of one Extend.
-type Extension struct {
-	Name  string
-	Token Token
-	TTL   time.Duration
-}
-
-// Extended is the result of one Extend.
-type Extended struct {
-	Grant Grant
-	Err   error
-}
-
-// Passer ends the exclusive hold of token, as Release without a cool-down does. Then it makes one
-// try for r, as Acquire does, or none. In between, only a waiter in the store's queue can get the
-// name. The request r is exclusive, for the same name, with another token and without Replaces.
-//
-// The Outcome is that of the release. If it is OutcomeReleased, r may be granted, with a TTL above
-// 0; but not if others wait or the name cools down.
-//
-// A repeated Pass returns the same result while the new hold is live. After ErrUncertain, the
-// release and the try are both uncertain.
-type Passer interface {
-	Pass(ctx context.Context, token string, r Request) (Outcome, Grant, error)
 }
 
 // Converter makes one try to give the hold of r.Token the mode of r. The lease lasts as long as
@@ -108,9 +61,8 @@ type Passer interface {
 //
 // Promotion, to exclusive: if this is the only hold, it gets a new fence. Otherwise the error is a
 // *HeldError, and the store records an intent, which keeps new readers out until at most MaxIntent
-// after the reader's last Convert. If another reader has an intent, the error is
-// ErrPromotionConflict. After a failed promotion, the reader still has its shared hold, unless the
-// error is ErrLost.
+// after the last Convert. If another reader has an intent, the error is ErrPromotionConflict. A
+// failed promotion leaves the shared hold as it was, unless the error is ErrLost.
 //
 // Demotion, to shared: the hold keeps its fence. If the hold has the mode of r, Convert verifies it
 // and withdraws its intent.
@@ -118,81 +70,55 @@ type Converter interface {
 	Convert(ctx context.Context, r Request) (Grant, error)
 }
 
-// Admin shows people who has a name, and ends holds by force.
+// Admin shows holds, and ends them by force.
 type Admin interface {
 	// Inspect returns the state of name and changes nothing. If the store cannot know the holders
-	// now, the error is errors.ErrUnsupported, and the State may have the part that it knows. It
-	// never reports a name as free unless it knows that.
+	// now, the error is errors.ErrUnsupported, perhaps with a part of the State. It never guesses
+	// that a name is free.
 	Inspect(ctx context.Context, name string) (State, error)
 
 	// List returns the names that begin with prefix and are held, cool down or have waiters, in any
 	// order. It may miss or repeat a name that changes meanwhile. If the store cannot know all of
-	// them now, the error is errors.ErrUnsupported. With an error, List may return some names.
+	// them now, it returns errors.ErrUnsupported, perhaps with some names.
 	List(ctx context.Context, prefix string) ([]State, error)
 
-	// Break ends all holds and the cool-down of name, and mints a new fence. If the fence of name
-	// is not seenFence, the one that Inspect returned, the error is ErrLost. If only the holder can
-	// end its hold, the error is errors.ErrUnsupported.
+	// Break ends all holds and the cool-down of name, and mints a new fence. If the fence is not
+	// seenFence, which Inspect returned, the error is ErrLost. If only the holder can end its hold,
+	// the error is errors.ErrUnsupported.
 	Break(ctx context.Context, name string, seenFence uint64) (fence uint64, err error)
 }
 
 // FenceRaiser makes the fence of a live hold at least the given one, and every later fence greater.
-// It never lowers a fence. It returns ErrExpired or ErrLost as Extend does, and ErrInvalid if the
-// given fence is not below MaxFence.
+// It never lowers a fence. The errors are those of Extend and [CheckFence].
 type FenceRaiser interface {
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error
 }
 
-// FileSharer returns a duplicate of the file that carries a hold, for exec.Cmd.ExtraFiles. The
-// caller must close it. While any copy is open, the name stays held, even after Release, which
-// returns OutcomeInherited, and after the death of this process.
-type FileSharer interface {
-	File(name, token string) (*os.File, error)
-}
-
-// Places tells where locks are kept.
+// Places tells where locks are kept. Only StoreID sends requests.
 type Places interface {
-	// StoreID returns an id that stays with the data: the same in every program, another one for
-	// another store, and a new one after the data was lost. It has at most [MaxStoreID] letters,
-	// digits, '-' and '_', and is no secret. If it cannot be known now, the error is
-	// ErrUnavailable.
+	// StoreID returns a unique id that is kept with the data: the same in every program, and a new
+	// one after the data was lost. It has at most [MaxStoreID] letters, digits, '-' and '_', and is
+	// no secret. If it cannot be known now, the error is ErrUnavailable.
 	StoreID(ctx context.Context) (string, error)
 
 	// Location returns a text that is the same for two names if, and only if, they share one lock.
-	// It sends nothing.
 	Location(name string) (string, error)
 
-	// SamePlace is for the function [SamePlace]. It reports whether both stores are known to be on
-	// the same server or in the same memory, so that they fail together. It sends nothing.
+	// SamePlace is for the function [SamePlace]. It reports whether both stores are known to fail
+	// together, as on one server.
 	SamePlace(other Store) bool
 }
 
-// Recorder keeps a short history for each name. No method needs a lock or changes one.
-type Recorder interface {
-	// Record adds records to the history of name. A record replaces the one with the same ID. In
-	// each series, the store keeps the MaxRecords records with the greatest IDs. After
-	// ErrUncertain, a repeat is harmless.
-	Record(ctx context.Context, name string, records []Record) error
-
-	// Records returns the records of name, sorted by ID, or none.
-	Records(ctx context.Context, name string) ([]Record, error)
-
-	// Recorded returns the records of the names that begin with prefix, as Records does. If more
-	// than most names have records, it returns those of most names for which something was
-	// recorded last. It sends a few requests, however many names there are.
-	Recorded(ctx context.Context, prefix string, most int) (map[string][]Record, error)
-}
-
-// Reporter asks the server how it is. It fails only if the server cannot be asked at all.
+// Reporter asks the server how it is. It fails only if the server cannot be asked.
 type Reporter interface {
 	Status(ctx context.Context) ([]Finding, error)
 }
 
 // Finding is one fact about a server.
 type Finding struct {
-	Name   string // "maxmemory-policy", "uptime", …
-	Value  string // as the server reports it, or Unknown
-	Advice string // what the operator should do about it, if anything
+	Name   string // "maxmemory-policy", …
+	Value  string // as the server reports it
+	Advice string // what the operator should do, if anything
 }
 
 // Unknown is a Finding.Value that could not be read.

@@ -6,44 +6,46 @@ import "reflect"
 // it. T may also be the type of a store.
 //
 // If a store has a method Unwrap() Store, As also looks at the store inside. A wrapper that changes
-// neither names nor tokens should have it. Abilities that it does not implement then bypass it.
+// neither names nor tokens should have it; abilities that it does not implement then bypass it.
 func As[T any](s Store) (T, bool) {
-	found := find(s, abilityOf[reflect.TypeFor[T]()], func(s Store) bool {
-		_, ok := s.(T)
-		return ok
-	})
-	t, ok := found.(T)
-	return t, ok
-}
-
-// abilityOf has all parts of each optional interface. Places is not in it, because no store lacks
-// its method Location.
-var abilityOf = map[reflect.Type]Ability{
-	reflect.TypeFor[Waiter]():        AbilityWaiter,
-	reflect.TypeFor[SlotTaker]():     AbilitySlotTaker,
-	reflect.TypeFor[BatchExtender](): AbilityBatchExtender,
-	reflect.TypeFor[Passer]():        AbilityPasser,
-	reflect.TypeFor[Converter]():     AbilityConverter,
-	reflect.TypeFor[Admin]():         AbilityInspect | AbilityList | AbilityBreak,
-	reflect.TypeFor[FenceRaiser]():   AbilityFenceRaiser,
-	reflect.TypeFor[FileSharer]():    AbilityFileSharer,
-	reflect.TypeFor[Recorder]():      AbilityRecorder,
-	reflect.TypeFor[Reporter]():      AbilityReporter,
-}
-
-// find returns the outermost of s and the stores inside it that has an ability. It returns nil if
-// there is none, or if that store lacks all parts of the ability.
-func find(s Store, all Ability, has func(Store) bool) Store {
+	var none T
 	for ; s != nil; s = unwrap(s) {
-		if !has(s) {
-			continue
+		if t, has := s.(T); has {
+			if all := abilitiesOf(reflect.TypeFor[T]()); all != 0 && s.Guarantees().Lacks&all == all {
+				return none, false
+			}
+			return t, true
 		}
-		if all != 0 && s.Guarantees().Lacks&all == all {
-			return nil
-		}
-		return s
 	}
-	return nil
+	return none, false
+}
+
+// abilityOf has the Ability of each method of an optional interface, also of those in package fast,
+// which this package cannot import. It has no method of Places, because no store lacks Location.
+var abilityOf = map[string]Ability{
+	"Wait":        AbilityWaiter,
+	"AcquireSlot": AbilitySlotTaker,
+	"ExtendBatch": AbilityBatchExtender,
+	"Pass":        AbilityPasser,
+	"Convert":     AbilityConverter,
+	"Inspect":     AbilityInspect,
+	"List":        AbilityList,
+	"Break":       AbilityBreak,
+	"RaiseFence":  AbilityFenceRaiser,
+	"File":        AbilityFileSharer,
+	"Record":      AbilityRecorder,
+	"Status":      AbilityReporter,
+}
+
+// abilitiesOf returns all abilities of an interface, and none for the type of a store.
+func abilitiesOf(t reflect.Type) (all Ability) {
+	if t.Kind() != reflect.Interface {
+		return 0
+	}
+	for i := range t.NumMethod() {
+		all |= abilityOf[t.Method(i).Name]
+	}
+	return all
 }
 
 // unwrap returns the store inside s, or nil.
@@ -54,8 +56,8 @@ func unwrap(s Store) Store {
 	return nil
 }
 
-// SamePlace reports whether a and b are the same value, or one of them has [Places] and says that
-// they are in the same place. It removes wrappers and prefixes first.
+// SamePlace reports whether a and b, without wrappers, are the same value, or in the same place, as
+// [Places] of one of them says.
 func SamePlace(a, b Store) bool {
 	a, b = innermost(a), innermost(b)
 	if p, ok := a.(Places); ok && p.SamePlace(b) {
@@ -67,16 +69,10 @@ func SamePlace(a, b Store) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
-// innermost removes wrappers and prefixes.
+// innermost removes wrappers.
 func innermost(s Store) Store {
-	for {
-		inner := unwrap(s)
-		if p, ok := s.(*prefixed); ok {
-			inner = p.inner
-		}
-		if inner == nil {
-			return s
-		}
+	for inner := unwrap(s); inner != nil; inner = unwrap(s) {
 		s = inner
 	}
+	return s
 }

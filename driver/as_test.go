@@ -69,31 +69,6 @@ func TestAsLooksThroughWrappers(t *testing.T) {
 	}
 }
 
-// lacking is a recorder that lacks some of its abilities.
-type lacking struct {
-	*recorder
-	lacks Ability
-}
-
-func (s lacking) Guarantees() Guarantees { return Guarantees{Lacks: s.lacks} }
-
-// As believes Guarantees.Lacks, and finds an ability of which the store has a part.
-func TestAsFindsNoAbilityThatTheStoreLacks(t *testing.T) {
-	for name, a := range abilities {
-		if !a.has(lacking{&recorder{}, 0}) || !a.has(lacking{&recorder{}, ^a.lacks}) {
-			t.Errorf("As does not find %s", name)
-		}
-		for _, s := range []Store{lacking{&recorder{}, a.lacks}, measured{lacking{&recorder{}, a.lacks}}, WithPrefix(lacking{&recorder{}, a.lacks}, "p:")} {
-			if a.has(s) != (name == "Places") { // Location is never lacking
-				t.Errorf("of %T that lacks it, As finds %s: %v", s, name, a.has(s))
-			}
-		}
-	}
-	if !can[Admin](lacking{&recorder{}, AbilityList | AbilityBreak}) {
-		t.Error("As does not find an Admin that can inspect")
-	}
-}
-
 func TestSamePlace(t *testing.T) {
 	here, other := inspecting{&plain{"here"}}, inspecting{&plain{"there"}}
 	again := inspecting{&plain{"here"}}

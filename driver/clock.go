@@ -2,7 +2,7 @@ package driver
 
 import "time"
 
-// Instant is a point in time on a process's own clock, in nanoseconds. Zero means "none".
+// Instant is a time on a process's own clock, in nanoseconds. Zero means "none".
 type Instant int64
 
 // Add returns i + d.
@@ -11,21 +11,19 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Clock measures leases. It is never set forward or back, and is safe for concurrent use. It counts
-// the time during which the machine was suspended, if the system can tell.
+// Clock measures leases. It is never set, and is safe for concurrent use. It counts the time of a
+// suspend, if the system can tell.
 type Clock interface {
-	// Now is the present instant.
-	Now() Instant
+	Now() Instant // the time
 
-	// AfterFunc calls f in its own goroutine when d has passed, or later: f must check Now. The
-	// function stop is like Stop of a time.Timer.
+	// AfterFunc is like time.AfterFunc, but f may be called late, and must check Now.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 
 	// Nap is the longest d for AfterFunc, or 0: a longer timer may be late after a suspend.
 	Nap() time.Duration
 }
 
-// SystemClock returns the clock of this machine, or of the testing/synctest bubble that calls it.
+// SystemClock returns the clock of this machine or testing/synctest bubble.
 func SystemClock() Clock {
 	if now := time.Now(); now == now.Round(0) {
 		// In a bubble, time.Now has no monotonic reading. The wall clock of a bubble is never set,

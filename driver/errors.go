@@ -13,33 +13,33 @@ import (
 	"unicode/utf8"
 )
 
+// These are the errors of stores.
 var (
-	ErrHeld      = errors.New("lock is held")         // another holder has the name; always a *HeldError
-	ErrExpired   = errors.New("lease has expired")    // the lease has run out, and nobody has taken the name since
-	ErrLost      = errors.New("lock is lost")         // somebody took or broke the hold, or the store cannot tell
-	ErrUncertain = errors.New("outcome is uncertain") // the request may or may not have been carried out
-	ErrInvalid   = errors.New("invalid parameter")    // a parameter is out of range
-	ErrClosed    = errors.New("closed")               // the store, or the Locker, was closed
+	ErrHeld      = errors.New("lock is held")      // always a *HeldError
+	ErrExpired   = errors.New("lease has expired") // and nobody has taken the name since
+	ErrLost      = errors.New("lock is lost")      // somebody took or broke the hold, or the store cannot tell
+	ErrUncertain = errors.New("outcome is uncertain")
+	ErrInvalid   = errors.New("invalid parameter")
+	ErrClosed    = errors.New("closed")
 
-	ErrUnavailable = errors.New("store is unavailable") // nothing was changed
+	ErrUnavailable = errors.New("store is unavailable")
 
-	// ErrSpent means that a composite store has abandoned an Acquire, and will grant nothing for
-	// this token. It is joined with ErrUncertain if some members may still hold the name for the
-	// token. Otherwise it is joined with ErrUnavailable: others held some members, and the store
-	// could not reach the rest.
+	// ErrSpent means that a composite store has abandoned an Acquire, and grants nothing for its
+	// token. It is joined with ErrUncertain if members may still have holds for it, which the store
+	// releases in the background, and otherwise with ErrUnavailable.
 	ErrSpent = errors.New("the try was given up")
 
-	// ErrQueueFull is an error of Wait: the store lets no more callers wait for the name. The caller
-	// tries again from time to time.
+	// ErrQueueFull is an error of Wait: no more callers may wait for the name. The caller then
+	// polls.
 	ErrQueueFull = errors.New("too many callers wait for the name in its store")
 
-	ErrPromotionConflict = errors.New("another reader is being promoted") // has an intent; see Converter
+	ErrPromotionConflict = errors.New("another reader is being promoted")
 
-	// ErrFencesUsedUp means that the name has no fence left below MaxFence, and nothing was
-	// changed. It is an ErrInvalid.
+	// ErrFencesUsedUp is an ErrInvalid of grants, promotions, hand-overs and Break: the name has no
+	// fence left below MaxFence, and nothing was changed.
 	ErrFencesUsedUp error = usedUp{}
 
-	ErrAlreadyHeld = errors.New("lock is already held by the caller") // or, for pgadvisory's lock in a transaction, by its store
+	ErrAlreadyHeld = errors.New("lock is already held by the caller")
 )
 
 type usedUp struct{}
@@ -50,15 +50,15 @@ func (usedUp) Error() string {
 
 func (usedUp) Is(target error) bool { return target == ErrInvalid }
 
-// HeldError is ErrHeld with the holders of the name.
+// HeldError is ErrHeld with what the store knows.
 type HeldError struct {
-	Holds []Hold // what is in the way, also a cool-down, as far as the store knows
+	Holds []Hold // what is in the way, also a cool-down
 
 	// Until is when the last of these holds ends if none is renewed; for a name with slots, when
 	// the first one does. It is zero if unknown.
 	Until time.Time
 
-	Waiters int // waiters ahead of this caller; -1 if unknown
+	Waiters int // ahead of this caller; -1 if unknown
 }
 
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
@@ -73,14 +73,13 @@ func (e *HeldError) Foreign() bool {
 	return false
 }
 
-// Cooling reports whether nothing but a cool-down keeps the name: the last holder has released it
-// with CoolDown or HoldAtLeast, and nobody is at work.
+// Cooling reports whether nothing but a cool-down keeps the name.
 func (e *HeldError) Cooling() bool {
 	return len(e.Holds) > 0 && !slices.ContainsFunc(e.Holds, func(h Hold) bool { return !h.Cooling })
 }
 
 // RetryAfter returns the time until the planned end of the holds or cool-down, or of the first
-// permit, and def if that is unknown.
+// permit, or def if that is unknown.
 func (e *HeldError) RetryAfter(def time.Duration) time.Duration {
 	var first, last time.Duration
 	known := 0

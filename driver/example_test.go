@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -29,21 +28,4 @@ func ExampleAs() {
 	_, ok := driver.As[driver.Admin](store)
 	fmt.Println("it lists names:", ok)
 	// Output: it lists names: true
-}
-
-// Two tenants of one store use the same name for two locks.
-func ExampleWithPrefix() {
-	ctx := context.Background()
-	store := memstore.New()
-	defer store.Close()
-	for _, tenant := range []string{"tenant-1:", "tenant-2:"} {
-		locker := padlock.New(driver.WithPrefix(store, tenant), padlock.KeepStoreOpen())
-		defer locker.Close(ctx)
-		if _, err := locker.TryAcquire(ctx, "nightly report"); err != nil {
-			fmt.Println(err)
-		}
-	}
-	states, err := store.List(ctx, "tenant-")
-	fmt.Println(len(states), "locks", err)
-	// Output: 2 locks <nil>
 }

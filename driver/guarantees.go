@@ -5,84 +5,82 @@ import (
 	"time"
 )
 
-// Guarantees are the promises of a store with its configuration.
+// Guarantees are the promises of a store.
 type Guarantees struct {
-	Store string // the kind of store: "memory", "redis", …
+	Store string // "memory", "redis", …
 
-	SurvivesRestart  Promise // holds and fences outlive a restart of the server, or for files of the machine
-	SurvivesFailover Promise // holds and fences are kept when a replica takes over; PromiseNo without replicas
-	SafeClockJump    Promise // a name never gets two holders when somebody sets the store's clock
+	SurvivesRestart  Promise // holds and fences outlive a restart of the server or machine
+	SurvivesFailover Promise // they are kept when a replica takes over; PromiseNo without replicas
+	SafeClockJump    Promise // setting the store's clock never gives a name two holders
 	SafeEviction     Promise // the store never drops a live hold to make room
 
 	Bound    Bound
-	Detached bool // a store with Bound supports Request.Detached
+	Detached bool // Request.Detached is possible with Bound
 
 	Fence       Fence
-	SharedFence Promise // readers that hold the name together have one fence
+	SharedFence Promise // see Grant.Fence
 
-	// LossDelay is how long, at most, a holder does not know that its hold has ended with the
-	// connection or process. 0 means until the end of its lease.
+	// LossDelay is how long, at most, a holder does not know that its hold has ended with what it
+	// was bound to. 0 means until the end of its lease.
 	LossDelay time.Duration
 
-	// MinTTL and MaxTTL narrow the limits for leases, if not 0. Without leases, both are 0. MaxTTL
-	// does not limit cool-downs.
-	MinTTL, MaxTTL time.Duration
-
-	MaxName, MaxLabel int // narrow the limits, if not 0
+	// These narrow the limits, if not 0. MaxTTL does not limit cool-downs. Without leases, there is
+	// neither MinTTL nor MaxTTL.
+	MinTTL, MaxTTL    time.Duration
+	MaxName, MaxLabel int
 
 	Hashed bool // two names may share one lock; Places.Location tells which do
 
-	// DeadWaiter is how long a waiter whose process died or was stopped may delay the waiters
-	// behind it in the queue. 0 means MaxReservation.
+	// DeadWaiter is how long a waiter whose process died or was stopped may delay those behind it.
+	// 0 means MaxReservation.
 	DeadWaiter time.Duration
 
-	Lease bool // a hold ends by itself when its TTL is over
+	Lease bool // a hold ends when its TTL is over
 
 	// Observed says that there is no common clock: for another process, a lease ends when it has
-	// seen no change for the length of that lease. So a hold that nobody extends may last for its
-	// TTL after that process has first looked at the name.
+	// seen no change for its length, so at most its TTL after that process first looked.
 	Observed bool
 
 	RefusedIsSpent bool // see Tokens
 
-	SlotsAtOnce int  // the greatest n of SlotTaker; 0 means MaxSlots
-	Shared      bool // there are shared holds
+	SlotsAtOnce int // the greatest n of fast.SlotTaker, or 0
+	Shared      bool
 	Promotion   Promotion
-	FIFO        bool     // the waiters of all processes get their turn in the order of arrival
+	FIFO        bool     // all waiters get their turn in the order of arrival
 	CoolDown    bool     // Release can begin a cool-down
 	InProcess   bool     // the store lives in this process; it sets From in every Grant
-	Lacks       Ability  // the abilities that the store cannot serve
-	Notes       []string // conditions and exceptions, one sentence each
+	Lacks       Ability  // see Writing a store
+	Notes       []string // conditions, one sentence each
 }
 
 // Promise says how far a store keeps a promise.
 type Promise int
 
 const (
-	PromiseNo     Promise = iota // not kept
-	PromisePartly                // kept under the conditions in Notes
-	PromiseYes                   // always kept
+	PromiseNo     Promise = iota // never
+	PromisePartly                // under the conditions in Notes
+	PromiseYes                   // always
 )
 
 // Bound says what ends a hold.
 type Bound int
 
 const (
-	BoundToNothing    Bound = iota // the hold ends with its lease or Release
-	BoundToConnection              // it also ends with a connection or session
-	BoundToProcess                 // it also ends with the process, or with the last of those that share its file
+	BoundToNothing    Bound = iota // only its lease or Release
+	BoundToConnection              // also the end of a connection or session
+	BoundToProcess                 // also the end of the process, or of the last one that shares its file
 )
 
-// Fence says how long the fences of a store keep growing.
+// Fence says how long fences keep growing.
 type Fence int
 
 const (
 	FenceNone    Fence = iota // Grant.Fence is 0
-	FenceSession              // fences grow while the server, or this process, lives
+	FenceSession              // they grow while the server, or this process, lives
 
-	// FenceDurable means that fences grow for ever, even if a restart has lost the data, unless
-	// the clock was set back too. Each is the time in microseconds since 1970, or the last fence
-	// plus one if that is greater.
+	// FenceDurable means that each fence is the time in microseconds since 1970, or the last fence
+	// plus one if that is greater. So fences grow even if a restart has lost the data, unless the
+	// clock was set back too.
 	FenceDurable
 )
 
@@ -91,7 +89,7 @@ type Promotion int
 
 const (
 	PromotionNone    Promotion = iota // Convert to exclusive returns errors.ErrUnsupported
-	PromotionRegrant                  // the shared hold ends first; another holder may get the name then
+	PromotionRegrant                  // the shared hold ends first; another holder may get the name
 	PromotionAtomic                   // nobody else can get the name meanwhile
 )
 

@@ -10,34 +10,25 @@ import (
 
 // These limits apply to every store. [Guarantees] may be narrower.
 const (
-	MaxName    = 1024 // bytes of a name
-	MaxToken   = 128  // bytes of a token
-	MaxLabel   = 1024 // bytes of Holder.Label
-	MaxHost    = 256  // bytes of Holder.Host
-	MaxTrace   = 64   // bytes of Holder.Trace
-	MaxSpent   = 8    // tokens in Request.Spent
-	MaxStoreID = 64   // bytes of the id of a store
-	MaxSlots   = 1024 // permits of a name
-
-	MaxRecords  = 50   // records of one series of a name
-	MaxRecord   = 4096 // bytes of Record.Text
-	MaxRecordID = 40   // bytes of Record.ID
-
-	// RecordKeep is how long, at least, a store keeps the records of a name after the last one,
-	// unless it limits the number of names and removes those that have not been used for longest.
-	RecordKeep = 400 * 24 * time.Hour
+	MaxName    = 1024 // bytes
+	MaxToken   = 128  // bytes
+	MaxLabel   = 1024 // bytes
+	MaxHost    = 256  // bytes
+	MaxTrace   = 64   // bytes
+	MaxSpent   = 8
+	MaxStoreID = 64 // bytes
 
 	// MinTTL and MaxTTL limit leases and cool-downs.
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
 
-	DefaultMaxTTL  = 58 * time.Second       // the default of redisstore
-	MaxSilence     = 5 * time.Second        // how long a call waits for a silent server
-	MaxReservation = 500 * time.Millisecond // how long a reservation lasts without a claim
-	MaxIntent      = 2 * time.Second        // how long an intent to be promoted lasts; see Converter
+	DefaultMaxTTL  = 58 * time.Second // of redisstore
+	MaxSilence     = 5 * time.Second
+	MaxReservation = 500 * time.Millisecond // see Waiter
+	MaxIntent      = 2 * time.Second        // see Converter
 
-	MaxFence      = 1 << 53          // is greater than every fence
-	MaxFenceAbove = MaxFence - 1<<50 // the greatest Request.FenceAbove
+	MaxFence      = 1 << 53 // above every fence
+	MaxFenceAbove = MaxFence - 1<<50
 )
 
 // The reasons for some limits:
@@ -109,7 +100,7 @@ func tooLong(param, text string, most, own int, g *Guarantees) error {
 	return invalid(param, why)
 }
 
-// CheckName checks the length of a name.
+// CheckName checks a name.
 func CheckName(name string, g *Guarantees) error {
 	if name == "" {
 		return invalid("name", "is empty")
@@ -137,13 +128,12 @@ func CheckExtend(name, token string, ttl time.Duration, g *Guarantees) error {
 	return err
 }
 
-// CheckRelease checks those of Release.
+// CheckRelease checks the arguments of Release.
 func CheckRelease(name, token string, keep time.Duration, g *Guarantees) error {
 	return cmp.Or(CheckHold(name, token, g), CheckKeep("cool-down", keep, g))
 }
 
-// CheckToken checks the length of a token, and refuses tokens that other programs or padlock itself
-// reserve.
+// CheckToken checks a token. Some are reserved.
 func CheckToken(token string) error {
 	switch {
 	case token == "":
@@ -166,7 +156,7 @@ func CheckFence(fence uint64) error {
 	return nil
 }
 
-// CheckTTL checks the length of a lease. The error names param.
+// CheckTTL checks a lease. The error names param.
 func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 	high := MaxTTL
 	if g.MaxTTL > 0 {
@@ -186,8 +176,7 @@ func checkRange(param string, d, low, high time.Duration) error {
 	return nil
 }
 
-// CheckKeep checks a cool-down: 0, or at least the shortest lease and at most MaxTTL. For a store
-// without cool-downs, the error is errors.ErrUnsupported.
+// CheckKeep checks a cool-down, or 0. For a store without them, it returns errors.ErrUnsupported.
 func CheckKeep(param string, keep time.Duration, g *Guarantees) error {
 	if keep == 0 {
 		return nil

@@ -1,10 +1,12 @@
 package driver
 
-// Token is the secret of a hold; see Tokens above. Nothing that prints a value with a Token in it
-// shows the secret: fmt, loggers, encoders and debug printers cannot look into a func. (A method
-// that hides a text, such as Format, works only where the printer calls it, and printers call no
-// method of a value in an unexported field.) The zero Token stands for none.
-type Token struct{ text func() string }
+// Token is the secret of a hold. Nothing that prints a value shows a Token in it. The zero Token
+// stands for none.
+type Token struct {
+	// Printers cannot look into a func. A method that hides a text, such as Format, works only
+	// where the printer calls it, and printers call no method of a value in an unexported field.
+	text func() string
+}
 
 // TokenOf hides the text of a token.
 func TokenOf(text string) Token { return Token{func() string { return text }} }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 var batchCases = []testCase{
@@ -14,10 +15,10 @@ var batchCases = []testCase{
 		clause: "ExtendBatch does for each hold what Extend does, and answers in the order of the holds. A hold that is lost changes nothing for the others.",
 		f: func(c *check) {
 			var live []*lease
-			var all []driver.Extension
+			var all []fast.Extension
 			for i := range 4 {
 				l := c.take(c.a, c.brief(c.newName(), 3), "of a free name")
-				all = append(all, driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.units(5)})
+				all = append(all, fast.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.units(5)})
 				if i%2 == 1 { // release every second hold, so that lost and live holds alternate
 					c.releaseFreely(l)
 					l = nil
@@ -50,11 +51,11 @@ var batchCases = []testCase{
 		clause: "ExtendBatch returns ErrInvalid for a wrong name, token or TTL, and then sends nothing. No hold is no error.",
 		f: func(c *check) {
 			l := c.take(c.a, c.request(c.newName()), "of a free name")
-			good := driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()}
-			for _, bad := range []driver.Extension{
+			good := fast.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()}
+			for _, bad := range []fast.Extension{
 				{Name: "", Token: good.Token, TTL: good.TTL}, {Name: good.Name, Token: driver.TokenOf(""), TTL: good.TTL}, {Name: good.Name, Token: good.Token, TTL: -1},
 			} {
-				if _, err := c.a.ExtendBatch(c.ctx, []driver.Extension{good, bad}); !errors.Is(err, driver.ErrInvalid) {
+				if _, err := c.a.ExtendBatch(c.ctx, []fast.Extension{good, bad}); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("ExtendBatch of %+v: want ErrInvalid, got: %v", bad, orGranted(err))
 				}
 			}
@@ -66,9 +67,9 @@ var batchCases = []testCase{
 	},
 }
 
-func (cl *client) ExtendBatch(ctx context.Context, holds []driver.Extension) (out []driver.Extended, err error) {
+func (cl *client) ExtendBatch(ctx context.Context, holds []fast.Extension) (out []fast.Extended, err error) {
 	defer cl.begin("ExtendBatch", &err)()
-	out, err = ability[driver.BatchExtender](cl.store).ExtendBatch(ctx, holds)
+	out, err = ability[fast.BatchExtender](cl.store).ExtendBatch(ctx, holds)
 	for i := range out {
 		cl.saw(&call{"ExtendBatch", []string{holds[i].Token.Text()}, out[i].Grant, out[i].Err == nil, out[i].Err})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 var fullCases = []testCase{
@@ -221,7 +222,7 @@ func fullSlots(c *check) {
 	empty()
 	for i := range 2 { // nobody knows which permit an uncertain request has
 		for _, token := range []string{l.req.Token.Text(), again.Token.Text()} {
-			if err := c.answered(func() error { _, err := c.b.Release(c.ctx, driver.SlotName(r.Name, i), token, 0); return err }); err != nil {
+			if err := c.answered(func() error { _, err := c.b.Release(c.ctx, fast.SlotName(r.Name, i), token, 0); return err }); err != nil {
 				c.failf("Release of a permit with room again: %v", err)
 			}
 		}
@@ -233,10 +234,10 @@ func fullSlots(c *check) {
 
 func fullBatch(c *check) {
 	var live []*lease
-	var all []driver.Extension
+	var all []fast.Extension
 	for range 3 {
 		l := c.take(c.a, c.request(c.newName()), "of a free name")
-		live, all = append(live, l), append(all, driver.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()})
+		live, all = append(live, l), append(all, fast.Extension{Name: l.req.Name, Token: l.req.Token, TTL: c.long()})
 	}
 	empty := c.filled()
 	out, err := c.a.ExtendBatch(c.ctx, all)

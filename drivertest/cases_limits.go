@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 var limitCases = []testCase{
@@ -165,7 +166,7 @@ func (c *check) methods(cl *client, r driver.Request) (all []methodCall) {
 	}
 	add("AcquireSlot", driver.AbilitySlotTaker, false, false, func(ctx context.Context) error { _, _, err := cl.AcquireSlot(ctx, slot, 1, true); return err })
 	add("ExtendBatch", driver.AbilityBatchExtender, false, false, func(ctx context.Context) error {
-		out, err := cl.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: r.Token, TTL: r.TTL}})
+		out, err := cl.ExtendBatch(ctx, []fast.Extension{{Name: name, Token: r.Token, TTL: r.TTL}})
 		if err == nil {
 			err = out[0].Err
 		}
@@ -180,7 +181,7 @@ func (c *check) methods(cl *client, r driver.Request) (all []methodCall) {
 	add("RaiseFence", driver.AbilityFenceRaiser, true, true, func(ctx context.Context) error { return cl.RaiseFence(ctx, name, r.Token.Text(), 1) })
 	add("File", driver.AbilityFileSharer, false, true, func(context.Context) error { _, err := cl.File(name, r.Token.Text()); return err })
 	add("StoreID", driver.AbilityStoreID, false, false, func(ctx context.Context) error { _, err := cl.StoreID(ctx); return err })
-	add("Record", driver.AbilityRecorder, true, false, func(ctx context.Context) error { return cl.Record(ctx, name, []driver.Record{{ID: "r", Text: "x"}}) })
+	add("Record", driver.AbilityRecorder, true, false, func(ctx context.Context) error { return cl.Record(ctx, name, []fast.Record{{ID: "r", Text: "x"}}) })
 	add("Records", driver.AbilityRecorder, true, false, func(ctx context.Context) error { _, err := cl.Records(ctx, name); return err })
 	add("Recorded", driver.AbilityRecorder, false, false, func(ctx context.Context) error { _, err := cl.Recorded(ctx, name, 10); return err })
 	add("Status", driver.AbilityReporter, false, false, func(ctx context.Context) error { _, err := cl.Status(ctx); return err })

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 var nameCases = []testCase{
@@ -91,7 +92,7 @@ func (c *check) oddNames() []string {
 
 // lookalikes returns n and names that a store may take for n or for its own data about n.
 func lookalikes(n string) []string {
-	names := []string{n, n + n, "{" + n + "}", driver.SlotName(n, 0), driver.SlotName(n, 1), driver.SlotName(n, driver.MaxSlots-1), driver.SlotGate(n, 2), driver.SlotGate(n, 3)}
+	names := []string{n, n + n, "{" + n + "}", fast.SlotName(n, 0), fast.SlotName(n, 1), fast.SlotName(n, fast.MaxSlots-1), fast.SlotGate(n, 2), fast.SlotGate(n, 3)}
 	for _, end := range []string{
 		" ", "  ", "\x00", "\x00\x00", ".", "/", "\n", "\r\n", "\t", "\\",
 		"job", "JOB", "Job", "\u00e9", "e\u0301", "\u00c9", "stra\u00dfe", "strasse", "\u0130", "\u0131", "\ufb01", "fi",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 )
 
@@ -50,7 +51,7 @@ var slotCases = []testCase{
 		clause: "While the gate is held, AcquireSlot refuses callers that are not ahead, even if a permit is free.",
 		f: func(c *check) {
 			r := c.request(c.slotted())
-			gate := c.take(c.a, c.request(driver.SlotGate(r.Name, 2)), "for a gate")
+			gate := c.take(c.a, c.request(fast.SlotGate(r.Name, 2)), "for a gate")
 			c.slotRefused(r, 2, false, "behind a caller at the gate", gate)
 			r.Token = driver.TokenOf(newToken())
 			_, l := c.takeSlot(c.b, r, 3, false, "of another number of permits, which has another gate")
@@ -73,14 +74,14 @@ var slotCases = []testCase{
 			for _, bad := range []struct {
 				r driver.Request
 				n int
-			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), driver.MaxSlots + 1}, {swap, 2}, {shared, 2}, {above, 2}} {
-				if _, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
+			}{{c.request(""), 2}, {c.request("x"), 0}, {c.request("x"), fast.MaxSlots + 1}, {swap, 2}, {shared, 2}, {above, 2}} {
+				if _, _, err := ability[fast.SlotTaker](c.a.store).AcquireSlot(c.ctx, bad.r, bad.n, false); !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot of %+v with %d permits: want ErrInvalid, got: %v", bad.r, bad.n, orGranted(err))
 				}
 			}
 			if most := c.g.SlotsAtOnce; most > 0 {
-				_, _, err := ability[driver.SlotTaker](c.a.store).AcquireSlot(c.ctx, c.request(c.slotted()), most+1, false)
-				if most < driver.MaxSlots && !errors.Is(err, driver.ErrInvalid) {
+				_, _, err := ability[fast.SlotTaker](c.a.store).AcquireSlot(c.ctx, c.request(c.slotted()), most+1, false)
+				if most < fast.MaxSlots && !errors.Is(err, driver.ErrInvalid) {
 					c.errorf("AcquireSlot with %d permits, and Guarantees allow %d: want ErrInvalid, got: %v", most+1, most, orGranted(err))
 				}
 			}
@@ -91,7 +92,7 @@ var slotCases = []testCase{
 // slotted returns a name that is used with slots.
 func (c *check) slotted() string {
 	name := c.newName()
-	room := c.maxName() - len(driver.SlotGate("", driver.MaxSlots))
+	room := c.maxName() - len(fast.SlotGate("", fast.MaxSlots))
 	return name[len(name)-min(len(name), room):]
 }
 
@@ -102,7 +103,7 @@ func (c *check) takeSlot(cl *client, r driver.Request, n int, ahead bool, when s
 	if err != nil {
 		c.failf("AcquireSlot %s: it must be granted, got: %v", when, err)
 	}
-	r.Name = driver.SlotName(r.Name, slot)
+	r.Name = fast.SlotName(r.Name, slot)
 	return slot, c.leased(cl, r, g, sent)
 }
 
@@ -118,9 +119,9 @@ func (c *check) slotRefused(r driver.Request, n int, ahead bool, when string, in
 
 func (cl *client) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
 	defer cl.begin("AcquireSlot", &err)()
-	slot, g, err = ability[driver.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
+	slot, g, err = ability[fast.SlotTaker](cl.store).AcquireSlot(ctx, r, n, ahead)
 	if err == nil {
-		cl.forget(driver.SlotName(r.Name, slot), r.Token.Text())
+		cl.forget(fast.SlotName(r.Name, slot), r.Token.Text())
 	}
 	cl.saw(&call{"AcquireSlot", []string{r.Token.Text()}, g, err == nil, err})
 	return slot, g, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // client stands for one process, and calls the methods of its store. Some rules hold for the result
@@ -173,7 +174,7 @@ func (cl *client) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 
 func (cl *client) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
 	defer cl.begin("Pass", &err)()
-	o, g, err = ability[driver.Passer](cl.store).Pass(ctx, token, next)
+	o, g, err = ability[fast.Passer](cl.store).Pass(ctx, token, next)
 	if !errors.Is(err, driver.ErrInvalid) {
 		cl.forget(next.Name, next.Token.Text())
 	}
@@ -210,7 +211,7 @@ func (cl *client) RaiseFence(ctx context.Context, name, token string, fence uint
 
 func (cl *client) File(name, token string) (f *os.File, err error) {
 	defer cl.ask("File", &err, token)()
-	return ability[driver.FileSharer](cl.store).File(name, token)
+	return ability[fast.FileSharer](cl.store).File(name, token)
 }
 
 func (cl *client) StoreID(ctx context.Context) (id string, err error) {
@@ -218,19 +219,19 @@ func (cl *client) StoreID(ctx context.Context) (id string, err error) {
 	return ability[driver.Places](cl.store).StoreID(ctx)
 }
 
-func (cl *client) Record(ctx context.Context, name string, records []driver.Record) (err error) {
+func (cl *client) Record(ctx context.Context, name string, records []fast.Record) (err error) {
 	defer cl.ask("Record", &err)()
-	return ability[driver.Recorder](cl.store).Record(ctx, name, records)
+	return ability[fast.Recorder](cl.store).Record(ctx, name, records)
 }
 
-func (cl *client) Records(ctx context.Context, name string) (r []driver.Record, err error) {
+func (cl *client) Records(ctx context.Context, name string) (r []fast.Record, err error) {
 	defer cl.ask("Records", &err)()
-	return ability[driver.Recorder](cl.store).Records(ctx, name)
+	return ability[fast.Recorder](cl.store).Records(ctx, name)
 }
 
-func (cl *client) Recorded(ctx context.Context, prefix string, most int) (all map[string][]driver.Record, err error) {
+func (cl *client) Recorded(ctx context.Context, prefix string, most int) (all map[string][]fast.Record, err error) {
 	defer cl.ask("Recorded", &err)()
-	return ability[driver.Recorder](cl.store).Recorded(ctx, prefix, most)
+	return ability[fast.Recorder](cl.store).Recorded(ctx, prefix, most)
 }
 
 func (cl *client) Status(ctx context.Context) (f []driver.Finding, err error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // need is a condition under which a case makes sense.
@@ -104,13 +105,13 @@ func (r *run) can(a driver.Ability) bool {
 func abilities(s driver.Store) (all driver.Ability) {
 	for a, ok := range map[driver.Ability]bool{
 		driver.AbilityWaiter:        implements[driver.Waiter](s),
-		driver.AbilitySlotTaker:     implements[driver.SlotTaker](s),
-		driver.AbilityBatchExtender: implements[driver.BatchExtender](s),
-		driver.AbilityPasser:        implements[driver.Passer](s),
+		driver.AbilitySlotTaker:     implements[fast.SlotTaker](s),
+		driver.AbilityBatchExtender: implements[fast.BatchExtender](s),
+		driver.AbilityPasser:        implements[fast.Passer](s),
 		driver.AbilityConverter:     implements[driver.Converter](s),
 		driver.AbilityFenceRaiser:   implements[driver.FenceRaiser](s),
-		driver.AbilityFileSharer:    implements[driver.FileSharer](s),
-		driver.AbilityRecorder:      implements[driver.Recorder](s),
+		driver.AbilityFileSharer:    implements[fast.FileSharer](s),
+		driver.AbilityRecorder:      implements[fast.Recorder](s),
 		driver.AbilityReporter:      implements[driver.Reporter](s),
 
 		driver.AbilityInspect | driver.AbilityList | driver.AbilityBreak: implements[driver.Admin](s),

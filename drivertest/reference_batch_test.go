@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 const (
@@ -18,9 +19,9 @@ const (
 
 var batchBugs = []bug{batchEndsEarly, batchOutOfOrder, batchOnlyVerifies, batchUnchecked, fullExtendsNoBatch}
 
-// ExtendBatch implements driver.BatchExtender.
-func (s relay) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
-	out := make([]driver.Extended, len(holds))
+// ExtendBatch implements fast.BatchExtender.
+func (s relay) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
+	out := make([]fast.Extended, len(holds))
 	for i, h := range holds {
 		if err := s.check(h.Name, h.Token.Text(), "TTL", h.TTL); err != nil && !s.is(batchUnchecked) {
 			return nil, err

@@ -301,7 +301,7 @@ func (w *world) foreign(name string) (release func() error, err error) {
 // passer is a store whose holds are carried by the write end of a pipe.
 type passer struct{ *ref }
 
-// File implements driver.FileSharer.
+// File implements fast.FileSharer.
 func (s passer) File(name, token string) (*os.File, error) {
 	if err := s.check(name, token, "", 0); err != nil {
 		return nil, err

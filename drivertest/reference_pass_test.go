@@ -51,7 +51,7 @@ func (s relay) Wait(ctx context.Context, r driver.Request, reserve bool) (driver
 	return g, nil
 }
 
-// Pass implements driver.Passer.
+// Pass implements fast.Passer.
 func (s relay) Pass(ctx context.Context, token string, next driver.Request) (o driver.Outcome, g driver.Grant, err error) {
 	if err := s.validate(&next); err != nil {
 		return o, g, err

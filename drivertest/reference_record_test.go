@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // recordsOf returns the records of name by ID. With a bug, each process has its own records.
@@ -28,9 +29,9 @@ func (s *ref) recordsOf(name string) map[string]string {
 	return s.w.recs[name]
 }
 
-// Record implements driver.Recorder.
-func (s *ref) Record(ctx context.Context, name string, rs []driver.Record) error {
-	err := cmp.Or(driver.CheckName(name, &s.w.g), driver.CheckRecords(rs))
+// Record implements fast.Recorder.
+func (s *ref) Record(ctx context.Context, name string, rs []fast.Record) error {
+	err := cmp.Or(driver.CheckName(name, &s.w.g), fast.CheckRecords(rs))
 	if err != nil && !s.is(recordsOfAnyKind) {
 		return err
 	}
@@ -64,38 +65,38 @@ func (s *ref) trim(of map[string]string, series string) {
 	if s.is(recordsKeepTheFirst) {
 		slices.Reverse(ids)
 	}
-	for len(ids) > driver.MaxRecords && !s.is(recordsGrow) {
+	for len(ids) > fast.MaxRecords && !s.is(recordsGrow) {
 		delete(of, ids[0])
 		ids = ids[1:]
 	}
 }
 
-// Records implements driver.Recorder.
-func (s *ref) Records(ctx context.Context, name string) (rs []driver.Record, err error) {
+// Records implements fast.Recorder.
+func (s *ref) Records(ctx context.Context, name string) (rs []fast.Record, err error) {
 	if err := driver.CheckName(name, &s.w.g); err != nil && !s.is(recordsOfAnyKind) {
 		return nil, err
 	}
 	err = s.ask(ctx, func() error {
 		of := s.recordsOf(name)
 		for _, id := range slices.Sorted(maps.Keys(of)) {
-			rs = append(rs, driver.Record{ID: id, Text: of[id]})
+			rs = append(rs, fast.Record{ID: id, Text: of[id]})
 		}
 		return nil
 	})
 	return rs, err
 }
 
-// Recorded implements driver.Recorder.
-func (s *ref) Recorded(ctx context.Context, prefix string, most int) (all map[string][]driver.Record, err error) {
+// Recorded implements fast.Recorder.
+func (s *ref) Recorded(ctx context.Context, prefix string, most int) (all map[string][]fast.Record, err error) {
 	err = s.ask(ctx, func() error {
-		all = map[string][]driver.Record{}
+		all = map[string][]fast.Record{}
 		newest := map[string]string{}
 		for name, of := range s.w.recs {
 			if len(of) == 0 || !strings.HasPrefix(name, prefix) && !s.is(recordedAll) {
 				continue
 			}
 			for _, id := range slices.Sorted(maps.Keys(of)) {
-				all[name] = append(all[name], driver.Record{ID: id, Text: of[id]})
+				all[name] = append(all[name], fast.Record{ID: id, Text: of[id]})
 				newest[name] = max(newest[name], id[1:])
 			}
 		}

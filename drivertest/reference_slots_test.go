@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 
 var slotBugs = []bug{slotAlwaysFirst, slotOvertakes, slotRepeatTakesAnother, slotUnchecked, slotRefusedForEver, fullSlotsTaken}
 
-// AcquireSlot implements driver.SlotTaker.
+// AcquireSlot implements fast.SlotTaker.
 func (s relay) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (slot int, g driver.Grant, err error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, g, err
@@ -36,7 +37,7 @@ func (s relay) checkSlots(r *driver.Request, n int) error {
 	if s.is(slotUnchecked) {
 		return nil
 	}
-	if err := driver.CheckSlots(r.Name, n, &s.w.g); err != nil {
+	if err := fast.CheckSlots(r.Name, n, &s.w.g); err != nil {
 		return err
 	}
 	if r.Shared || r.Replaces.Text() != "" || r.FenceAbove != 0 {
@@ -52,7 +53,7 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 	}
 	all := &driver.HeldError{Waiters: -1}
 	for i := range n {
-		r.Name = driver.SlotName(name, i)
+		r.Name = fast.SlotName(name, i)
 		e := w.entry(r.Name)
 		if h := w.live(e, r.Token.Text()); h != nil && !s.is(slotRepeatTakesAnother) {
 			g, err := s.repeat(e, h, &r)
@@ -63,15 +64,15 @@ func (s relay) acquireSlot(r driver.Request, n int, ahead bool) (int, driver.Gra
 		}
 		all.Holds = append(all.Holds, w.reports(e, "")...)
 	}
-	gate := w.entry(driver.SlotGate(name, n))
+	gate := w.entry(fast.SlotGate(name, n))
 	shut := len(gate.queue) > 0 || !w.free(gate, &r)
-	first := w.entry(driver.SlotName(name, 0))
+	first := w.entry(fast.SlotName(name, 0))
 	_, refused := first.refusals[r.Token.Text()]
 	if free < 0 || w.full && s.is(fullSlotsTaken) || shut && !ahead && !s.is(slotOvertakes) || refused && s.is(slotRefusedForEver) {
 		s.noteRefusal(first, &r)
 		return 0, driver.Grant{}, all
 	}
-	r.Name = driver.SlotName(name, free)
+	r.Name = fast.SlotName(name, free)
 	g, err := s.acquire(&r)
 	return free, g, err
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // Wait implements driver.Waiter.
@@ -362,7 +363,7 @@ func mangle(b bug, name string) string {
 			return slot
 		}
 	case slotsShareALock:
-		if base, _, ok := driver.SplitSlot(name); ok {
+		if base, _, ok := fast.SplitSlot(name); ok {
 			return base + "'s slots"
 		}
 	case namesHaveKeys:

@@ -26,11 +26,11 @@ var uncheckable = map[string]string{
 	"ErrAlreadyHeld":              "of locks in a transaction, which stores with transactions test",
 }
 
-// unrelated are files of package driver that say nothing about stores.
-var unrelated = regexp.MustCompile(`^(as|clock|prefix|scheme|token)\b|_test\.go$`)
+// unrelated are files of packages driver and fast that say nothing about stores.
+var unrelated = regexp.MustCompile(`^(as|clock|token)\b|_test\.go$`)
 
-// TestEveryWordOfTheContractHasACase lists the methods, fields, errors and limits that package
-// driver exports, and requires a case that uses each. So a new optional interface needs a case.
+// TestEveryWordOfTheContractHasACase lists the methods, fields, errors and limits that packages
+// driver and fast export, and requires a case that uses each. So a new optional interface needs a case.
 func TestEveryWordOfTheContractHasACase(t *testing.T) {
 	t.Parallel()
 	used := make(map[string]bool)
@@ -50,12 +50,12 @@ func TestEveryWordOfTheContractHasACase(t *testing.T) {
 	words := contractWords(t)
 	for _, w := range words {
 		if !used[w[strings.LastIndexByte(w, '.')+1:]] && uncheckable[w] == "" {
-			t.Errorf("no case uses driver.%s", w)
+			t.Errorf("no case uses %s", w)
 		}
 	}
 	for w := range uncheckable {
 		if !slices.Contains(words, w) {
-			t.Errorf("driver.%s is said to be uncheckable, and does not exist", w)
+			t.Errorf("%s is said to be uncheckable, and does not exist", w)
 		}
 	}
 }
@@ -81,11 +81,14 @@ func parsed(t *testing.T, pattern string) (files []*ast.File) {
 
 func contractWords(t *testing.T) (words []string) {
 	t.Helper()
-	for _, f := range parsed(t, "../driver/*.go") {
-		words = append(words, wordsOf(f)...)
-	}
-	if len(words) < 70 {
-		t.Fatalf("only %d words were found in package driver", len(words))
+	for dir, least := range map[string]int{"../driver": 70, "../driver/fast": 15} {
+		before := len(words)
+		for _, f := range parsed(t, dir+"/*.go") {
+			words = append(words, wordsOf(f)...)
+		}
+		if n := len(words) - before; n < least {
+			t.Fatalf("only %d words were found in %s", n, dir)
+		}
 	}
 	return words
 }

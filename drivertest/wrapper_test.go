@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -106,7 +107,7 @@ func TestPrefixKeepsTheContract(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			prefix := func(s driver.Store) driver.Store { return driver.WithPrefix(s, "tenant/../7:") }
+			prefix := func(s driver.Store) driver.Store { return padlock.WithPrefix(s, "tenant/../7:") }
 			want := summaryOf(t, kind, func(h Harness) Harness { return h })
 			got := summaryOf(t, kind, func(h Harness) Harness {
 				foreign := h.Foreign
@@ -125,7 +126,7 @@ func TestPrefixedMemoryKeepsTheContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := memstore.New()
 		h := Harness{Open: func(context.Context) (driver.Store, error) {
-			return driver.WithPrefix(first.Open(), strings.Repeat("tenant-7:", 50)), nil
+			return padlock.WithPrefix(first.Open(), strings.Repeat("tenant-7:", 50)), nil
 		}}
 		for _, f := range Check(h) {
 			t.Error(f)
@@ -133,12 +134,45 @@ func TestPrefixedMemoryKeepsTheContract(t *testing.T) {
 	})
 }
 
+// core is a store with every optional interface of package driver, and none of package fast.
+type core struct {
+	driver.Store
+	driver.Waiter
+	driver.Converter
+	driver.Admin
+	driver.FenceRaiser
+	driver.Places
+	driver.Reporter
+}
+
+func (s core) SamePlace(other driver.Store) bool {
+	o, ok := other.(core)
+	return ok && driver.SamePlace(s.Store, o.Store)
+}
+
+// The six interfaces of package driver are a whole contract: a store without those of package fast
+// passes every case about locks.
+func TestNoLockNeedsPackageFast(t *testing.T) {
+	t.Parallel()
+	summary := summaryOf(t, func(*world) {}, func(h Harness) Harness {
+		return around(h, func(s driver.Store) driver.Store {
+			r := s.(*ref)
+			return core{r, r, r, r, r, r, r}
+		})
+	})
+	_, without, _ := strings.Cut(summary, "\nhas not: ")
+	without, _, _ = strings.Cut(without, "\n")
+	if want := "SlotTaker, BatchExtender, Passer, FileSharer, Recorder"; without != want {
+		t.Errorf("the suite did not see %s, want %s:\n%s", without, want, summary)
+	}
+}
+
 // Files that carry holds need a real clock.
 func TestFilesThroughWrapperAndPrefix(t *testing.T) {
 	t.Parallel()
 	for what, wrap := range map[string]func(driver.Store) driver.Store{
 		"a wrapper": func(s driver.Store) driver.Store { return counted{s, new(atomic.Int64)} },
-		"a prefix":  func(s driver.Store) driver.Store { return driver.WithPrefix(s, "p:") },
+		"a prefix":  func(s driver.Store) driver.Store { return padlock.WithPrefix(s, "p:") },
 	} {
 		w := newWorld("")
 		h := w.harness()

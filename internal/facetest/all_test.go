@@ -248,7 +248,7 @@ func (h hashed) Guarantees() driver.Guarantees {
 }
 
 func TestNamesThatShareALock(t *testing.T) {
-	for _, store := range []driver.Store{hashed{memstore.New()}, driver.WithPrefix(hashed{memstore.New()}, "p:")} {
+	for _, store := range []driver.Store{hashed{memstore.New()}, padlock.WithPrefix(hashed{memstore.New()}, "p:")} {
 		l := padlock.New(store)
 		if _, err := l.AcquireAll(t.Context(), []string{"one", "two"}); !errors.Is(err, padlock.ErrInvalid) {
 			t.Errorf("the error is %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // handClock is a clock that advances only by advance.
@@ -76,8 +77,8 @@ func (yesStore) Extend(_ context.Context, _, _ string, ttl time.Duration) (drive
 	return driver.Grant{TTL: ttl}, nil
 }
 
-func (yesStore) ExtendBatch(_ context.Context, all []driver.Extension) ([]driver.Extended, error) {
-	answers := make([]driver.Extended, len(all))
+func (yesStore) ExtendBatch(_ context.Context, all []fast.Extension) ([]fast.Extended, error) {
+	answers := make([]fast.Extended, len(all))
 	for i := range all {
 		answers[i].Grant.TTL = all[i].TTL
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -224,16 +225,16 @@ func (c ableWire) RaiseFence(ctx context.Context, name, token string, fence uint
 	return err
 }
 
-func (c ableWire) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
-	answers, err := send(c.wire, ctx, step{what: "batch", token: holds[0].Token.Text()}, holds[0].Name, func(ctx context.Context) (answers []driver.Extended, err error) {
+func (c ableWire) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
+	answers, err := send(c.wire, ctx, step{what: "batch", token: holds[0].Token.Text()}, holds[0].Name, func(ctx context.Context) (answers []fast.Extended, err error) {
 		for _, h := range holds {
 			g, err := remotely(c.s.Extend(ctx, h.Name, h.Token.Text(), h.TTL))
-			answers = append(answers, driver.Extended{Grant: g, Err: err})
+			answers = append(answers, fast.Extended{Grant: g, Err: err})
 		}
 		return answers, nil
 	})
 	if err != nil {
-		return slices.Repeat([]driver.Extended{{Err: err}}, len(holds)), nil
+		return slices.Repeat([]fast.Extended{{Err: err}}, len(holds)), nil
 	}
 	return answers, nil
 }
@@ -247,7 +248,7 @@ type permit struct {
 func (c ableWire) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	p, err := send(c.wire, ctx, step{what: "slot", token: r.Token.Text()}, r.Name, func(ctx context.Context) (p permit, err error) {
 		p.slot, p.g, err = c.s.AcquireSlot(ctx, r, n, overtake)
-		c.x.log(driver.SlotName(r.Name, p.slot), step{what: "this slot", token: r.Token.Text(), reply: p.g, err: err})
+		c.x.log(fast.SlotName(r.Name, p.slot), step{what: "this slot", token: r.Token.Text(), reply: p.g, err: err})
 		p.g.From = 0
 		return p, err
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -347,7 +348,7 @@ func margins(ttl time.Duration) time.Duration {
 // storedName returns the name under which stores keep a lock.
 func storedName(k *padlock.Lock) string {
 	if k.Slot() >= 0 {
-		return driver.SlotName(k.Name(), k.Slot())
+		return fast.SlotName(k.Name(), k.Slot())
 	}
 	return k.Name()
 }

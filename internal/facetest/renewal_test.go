@@ -12,13 +12,14 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // batching is a server that renews many holds with one request.
 type batching struct{ *remote }
 
-func (b batching) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
-	out := make([]driver.Extended, len(holds))
+func (b batching) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
+	out := make([]fast.Extended, len(holds))
 	err := b.on(call{op: "batch", ctx: ctx, ttl: time.Duration(len(holds))}, func(ctx context.Context) error {
 		for i, h := range holds {
 			out[i].Grant, out[i].Err = b.Store.Extend(ctx, h.Name, h.Token.Text(), h.TTL)
@@ -167,7 +168,7 @@ func (s logging) Extend(ctx context.Context, name, token string, ttl time.Durati
 	return s.batching.Extend(ctx, name, token, ttl)
 }
 
-func (s logging) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+func (s logging) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
 	for _, h := range holds {
 		s.note(h.Name)
 	}
@@ -224,7 +225,7 @@ type sequences struct {
 	at    *[]time.Time
 }
 
-func (s sequences) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+func (s sequences) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
 	s.mu.Lock()
 	names := make([]string, len(holds))
 	for i, h := range holds {

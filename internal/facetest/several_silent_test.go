@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // manyNames returns n names in the order in which AcquireAll takes them.
@@ -150,6 +150,6 @@ func TestSlotsOnASilentServerEndWithWait(t *testing.T) {
 			t.Error(err)
 		}
 		release(t, held)
-		checkFreed(t, s, []string{driver.SlotGate("job", 1), driver.SlotName("job", 0)})
+		checkFreed(t, s, []string{fast.SlotGate("job", 1), fast.SlotName("job", 0)})
 	})
 }

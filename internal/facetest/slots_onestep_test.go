@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // slotRemote is a remote that takes a permit in one step.
@@ -101,7 +102,7 @@ func TestSlotsAndTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := slotRemote{newRemote()}
 		l := newLocker(t, store)
-		gate, err := store.Store.Acquire(t.Context(), driver.Request{Name: driver.SlotGate("job", 2), Token: driver.TokenOf("other"), TTL: time.Minute})
+		gate, err := store.Store.Acquire(t.Context(), driver.Request{Name: fast.SlotGate("job", 2), Token: driver.TokenOf("other"), TTL: time.Minute})
 		if err != nil || gate.TTL == 0 {
 			t.Fatal(err)
 		}
@@ -113,7 +114,7 @@ func TestSlotsAndTheGate(t *testing.T) {
 			t.Fatalf("TryAcquire: %v", err)
 		}
 		release(t, k)
-		if _, err := store.Store.Release(t.Context(), driver.SlotGate("job", 2), "other", 0); err != nil {
+		if _, err := store.Store.Release(t.Context(), fast.SlotGate("job", 2), "other", 0); err != nil {
 			t.Error(err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -28,7 +29,7 @@ func TestSlots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if stored := storedName(k); stored != driver.SlotName("job", k.Slot()) {
+			if stored := storedName(k); stored != fast.SlotName("job", k.Slot()) {
 				t.Errorf("the name in the store is %q", stored)
 			}
 			if k.Name() != "job" {
@@ -184,7 +185,7 @@ func TestSlotsInvalid(t *testing.T) {
 	l := padlock.New(memstore.New())
 	defer l.Close(t.Context())
 	for _, opts := range [][]padlock.Option{
-		{padlock.Slots(0)}, {padlock.Slots(-3)}, {padlock.Slots(driver.MaxSlots + 1)}, {padlock.Slots(2), padlock.Shared()},
+		{padlock.Slots(0)}, {padlock.Slots(-3)}, {padlock.Slots(fast.MaxSlots + 1)}, {padlock.Slots(2), padlock.Shared()},
 	} {
 		if _, err := l.Acquire(t.Context(), "job", opts...); !errors.Is(err, padlock.ErrInvalid) {
 			t.Errorf("%v: %v", opts, err)
@@ -221,14 +222,7 @@ func TestSlotsEvents(t *testing.T) {
 		}
 	})))
 	defer l.Close(t.Context())
-	k, err := l.Acquire(t.Context(), "job", padlock.Slots(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	k2, err := l.Acquire(t.Context(), "job", padlock.Slots(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, k2 := acquire(t, l, "job", padlock.Slots(2)), acquire(t, l, "job", padlock.Slots(2))
 	k2.Release()
 	l.TryAcquire(t.Context(), "job", padlock.Slots(1))
 	k.Release()
@@ -343,19 +337,19 @@ func TestSlotsMany(t *testing.T) {
 	defer l.Close(t.Context())
 	seen := map[int]bool{}
 	var last *padlock.Lock
-	for range driver.MaxSlots {
-		k, err := l.TryAcquire(t.Context(), "job", padlock.Slots(driver.MaxSlots))
+	for range fast.MaxSlots {
+		k, err := l.TryAcquire(t.Context(), "job", padlock.Slots(fast.MaxSlots))
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen[k.Slot()], last = true, k
 	}
-	if len(seen) != driver.MaxSlots {
+	if len(seen) != fast.MaxSlots {
 		t.Errorf("there are %d permits", len(seen))
 	}
 	got := make(chan error)
 	go func() {
-		_, err := l.Acquire(t.Context(), "job", padlock.Slots(driver.MaxSlots))
+		_, err := l.Acquire(t.Context(), "job", padlock.Slots(fast.MaxSlots))
 		got <- err
 	}()
 	for l.Stats().Waiting == 0 && l.Stats().Contended == 0 {
@@ -433,7 +427,7 @@ func (p placed) Guarantees() driver.Guarantees {
 // A permit in the place of the gate is refused, because a caller at the gate would wait for itself.
 // Permits that share a place are fewer, which does no harm.
 func TestSlotsAndGateInOnePlace(t *testing.T) {
-	gate := driver.SlotGate("job", 3)
+	gate := fast.SlotGate("job", 3)
 	for _, c := range []struct {
 		at   func(name string) string
 		want error
@@ -441,7 +435,7 @@ func TestSlotsAndGateInOnePlace(t *testing.T) {
 		{func(name string) string { return name }, nil},
 		{func(name string) string { return map[bool]string{true: "gate", false: "permit"}[name == gate] }, nil},
 		{func(name string) string {
-			return map[bool]string{true: "gate"}[name == gate || name == driver.SlotName("job", 2)]
+			return map[bool]string{true: "gate"}[name == gate || name == fast.SlotName("job", 2)]
 		}, padlock.ErrInvalid},
 	} {
 		rec := &recorder{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -38,7 +39,7 @@ func (s *ordered) Acquire(ctx context.Context, r driver.Request) (driver.Grant, 
 }
 
 func (s *ordered) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
-	if _, slot, ok := driver.SplitSlot(r.Name); ok && slot >= 0 {
+	if _, slot, ok := fast.SplitSlot(r.Name); ok && slot >= 0 {
 		s.waits.Add(1)
 	}
 	return s.Waiter.Wait(ctx, r, reserve)
@@ -117,7 +118,7 @@ func TestEachPermitIsWatchedOnce(t *testing.T) {
 		if n := s.waits.Load(); n != 4 {
 			t.Errorf("%d waits for 4 permits", n)
 		}
-		name := driver.SlotName("job", held[2].Slot())
+		name := fast.SlotName("job", held[2].Slot())
 		s.stolen.Store(&name)
 		release(t, held[2])
 		synctest.Wait()

@@ -25,13 +25,13 @@ func TestTenants(t *testing.T) {
 		"a wrapper":           func() padlock.Store { return measured{memstore.New()} },
 		"five methods":        func() padlock.Store { return bare{memstore.New()} },
 		"a store far away":    func() padlock.Store { return newRemote() },
-		"a prefix of its own": func() padlock.Store { return driver.WithPrefix(memstore.New(), "all:") },
+		"a prefix of its own": func() padlock.Store { return padlock.WithPrefix(memstore.New(), "all:") },
 	} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := open()
-				l := padlock.New(driver.WithPrefix(store, "a:"), padlock.KeepStoreOpen())
-				other := newLocker(t, driver.WithPrefix(store, "b:"))
+				l := padlock.New(padlock.WithPrefix(store, "a:"), padlock.KeepStoreOpen())
+				other := newLocker(t, padlock.WithPrefix(store, "b:"))
 				defer l.Close(context.Background())
 				mine, theirs := acquire(t, l, "job"), acquire(t, other, "job")
 				wait := make(chan *padlock.Lock)

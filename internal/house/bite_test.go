@@ -25,6 +25,8 @@ var bites = []bite{
 	{"the quorum's test", checkArrows, "stores/quorum/x_test.go", ".", imports(padlockPath + "/stores/memstore"), ""},
 	{"the face knows a store", checkArrows, "x.go", ".", imports(padlockPath + "/stores/memstore"), "allow it only driver;"},
 	{"the face's test does", checkArrows, "x_test.go", ".", imports(padlockPath + "/stores/memstore"), ""},
+	{"a store of compare-and-set knows package fast", checkArrows, "storekit/register/x.go", "storekit/register", imports(padlockPath + "/driver/fast"), ""},
+	{"an election knows package fast", checkArrows, "election/x.go", ".", imports(padlockPath + "/driver/fast"), "allow it only .;"},
 	{"driver knows something", checkArrows, "driver/x.go", ".", imports(padlockPath), "allow it only the standard library;"},
 	{"session knows the contract", checkArrows, "web/session/x.go", ".", imports(padlockPath + "/driver"), "allow it only ., web/session/sessionstore"},
 	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/stores/memstore"), "allow it only ., driver, observe/history, open"},

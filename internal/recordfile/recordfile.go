@@ -1,4 +1,4 @@
-// Package recordfile keeps the records of driver.Recorder in a directory. The packages history and
+// Package recordfile keeps the records of fast.Recorder in a directory. The packages history and
 // filestore use it.
 //
 // Each name has a directory, and each record is a file in that directory. A writer gives the file a
@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // Names of the files. A directory of this package may hold other files too; they are left alone.
@@ -53,7 +54,7 @@ type Dir struct {
 
 // Write adds records to the directory of a name. If there are too many records, it removes the
 // oldest. The caller has checked the arguments.
-func (d Dir) Write(name string, records []driver.Record) error {
+func (d Dir) Write(name string, records []fast.Record) error {
 	dir, err := d.make(name)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func overwrite(path, text string) error {
 	return cmp.Or(err, f.Truncate(int64(len(text))), f.Close())
 }
 
-// trim keeps the last driver.MaxRecords records of each series, in the order of their IDs, and
+// trim keeps the last fast.MaxRecords records of each series, in the order of their IDs, and
 // removes the others. It also removes old temporary files, which were left by killed processes.
 func trim(dir string) error {
 	entries, err := os.ReadDir(dir) // sorted by file name
@@ -161,7 +162,7 @@ func trim(dir string) error {
 	}
 	for _, ids := range series {
 		slices.Sort(ids) // ReadDir sorts whole file names, so it returns "a-b.run" before "a.run"
-		for _, id := range ids[:max(0, len(ids)-driver.MaxRecords)] {
+		for _, id := range ids[:max(0, len(ids)-fast.MaxRecords)] {
 			_ = os.Remove(filepath.Join(dir, id+fileSuffix)) // another process may have removed it
 		}
 	}
@@ -208,7 +209,7 @@ func removeName(dir string) {
 // than padlock gives.
 func recordID(file string) (id string, ok bool) {
 	id, ok = strings.CutSuffix(file, fileSuffix)
-	return id, ok && driver.CheckRecords([]driver.Record{{ID: id, Text: "-"}}) == nil
+	return id, ok && fast.CheckRecords([]fast.Record{{ID: id, Text: "-"}}) == nil
 }
 
 // isTemp reports whether padlock gave a temporary file its name.
@@ -238,18 +239,18 @@ func (d Dir) dirs() (dirs []string, err error) {
 
 // Read returns the records of a name, sorted by ID. It skips a record that is damaged, but not one
 // that cannot be read: after an error, it returns those that it could read.
-func (d Dir) Read(name string) ([]driver.Record, error) {
+func (d Dir) Read(name string) ([]fast.Record, error) {
 	dir := d.dirOf(name)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var records []driver.Record
+	var records []fast.Record
 	for _, e := range entries {
 		if id, ok := strings.CutSuffix(e.Name(), fileSuffix); ok && e.Type().IsRegular() {
 			of, text, unread := readRecord(filepath.Join(dir, e.Name()))
 			err = cmp.Or(err, unread)
-			if r := (driver.Record{ID: id, Text: text}); of == name && driver.CheckRecords([]driver.Record{r}) == nil {
+			if r := (fast.Record{ID: id, Text: text}); of == name && fast.CheckRecords([]fast.Record{r}) == nil {
 				records = append(records, r)
 			}
 		}
@@ -260,8 +261,8 @@ func (d Dir) Read(name string) ([]driver.Record, error) {
 
 // Newest returns the records of the names that begin with prefix, those of at most so many names for
 // which something was recorded last. After an error, it returns those that it could read.
-func (d Dir) Newest(prefix string, most int) (map[string][]driver.Record, error) {
-	all := map[string][]driver.Record{}
+func (d Dir) Newest(prefix string, most int) (map[string][]fast.Record, error) {
+	all := map[string][]fast.Record{}
 	dirs, err := d.newestFirst()
 	for _, dir := range dirs {
 		if len(all) == most {
@@ -297,7 +298,7 @@ func (d Dir) nameIn(dir string) (string, error) {
 }
 
 // maxFile is greater than the size of any record's file, in bytes.
-const maxFile = 4*driver.MaxName + driver.MaxRecord + 4
+const maxFile = 4*driver.MaxName + fast.MaxRecord + 4
 
 // readRecord reads a file. The results are empty if the file is not a record, or was removed.
 func readRecord(path string) (name, text string, err error) {

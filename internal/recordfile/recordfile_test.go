@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
 func write(t *testing.T, d Dir, name, id string) {
 	t.Helper()
-	if err := d.Write(name, []driver.Record{{ID: id, Text: "text of " + id}}); err != nil {
+	if err := d.Write(name, []fast.Record{{ID: id, Text: "text of " + id}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,7 +37,7 @@ func TestManyWriters(t *testing.T) {
 	for w := range 8 {
 		writers.Go(func() {
 			for i := range 20 {
-				if err := d.Write("name", []driver.Record{{ID: fmt.Sprintf("r%d-%d", i, w), Text: "x"}}); err != nil {
+				if err := d.Write("name", []fast.Record{{ID: fmt.Sprintf("r%d-%d", i, w), Text: "x"}}); err != nil {
 					t.Error(err)
 				}
 				if _, err := d.Read("name"); err != nil {
@@ -46,9 +47,9 @@ func TestManyWriters(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	wantIDs(t, d, "name", driver.MaxRecords)
+	wantIDs(t, d, "name", fast.MaxRecords)
 	files, err := os.ReadDir(d.dirOf("name"))
-	if err != nil || len(files) != driver.MaxRecords {
+	if err != nil || len(files) != fast.MaxRecords {
 		t.Errorf("there are %d files, %v", len(files), err)
 	}
 }
@@ -157,11 +158,11 @@ func TestFilesOfOtherProgramsStay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range driver.MaxRecords + 5 { // trims the records of the name
+	for i := range fast.MaxRecords + 5 { // trims the records of the name
 		write(t, d, "name", fmt.Sprintf("r%d", i))
 	}
 	for range 2 {
-		for i := range driver.MaxRecords { // of another series, as theirs would be
+		for i := range fast.MaxRecords { // of another series, as theirs would be
 			write(t, d, "name", fmt.Sprintf("z%d", i))
 		}
 	}

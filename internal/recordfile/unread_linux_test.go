@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // asOther calls f in a thread that has the rights of another user to files, if the test runs as
@@ -36,7 +36,7 @@ func asOther(t *testing.T, dir string, f func()) {
 func TestUnreadRecords(t *testing.T) {
 	d := Dir{Path: filepath.Join(t.TempDir())}
 	for _, name := range []string{"good", "bad", "worse"} {
-		if err := d.Write(name, []driver.Record{{ID: "r1", Text: "one"}}); err != nil {
+		if err := d.Write(name, []fast.Record{{ID: "r1", Text: "one"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // found returns the invariants that a history breaks.
@@ -20,10 +20,10 @@ func found(events ...Event) (got []string) {
 
 func TestPermits(t *testing.T) {
 	permit := func(hold int64, slot int, at, until int64) Event {
-		return Event{Op: Acquired, Worker: int(hold), Name: driver.SlotName("n", slot), Hold: hold, Call: (at - 1) * ms, At: at * ms, Fence: uint64(at), TTL: 400 * ms, Until: until * ms, Slots: 2}
+		return Event{Op: Acquired, Worker: int(hold), Name: fast.SlotName("n", slot), Hold: hold, Call: (at - 1) * ms, At: at * ms, Fence: uint64(at), TTL: 400 * ms, Until: until * ms, Slots: 2}
 	}
 	released := func(hold int64, slot int, at int64) Event {
-		return Event{Op: Released, Worker: int(hold), Name: driver.SlotName("n", slot), Hold: hold, Call: at * ms, At: (at + 1) * ms, Until: 900 * ms}
+		return Event{Op: Released, Worker: int(hold), Name: fast.SlotName("n", slot), Hold: hold, Call: at * ms, At: (at + 1) * ms, Until: 900 * ms}
 	}
 	first, second := permit(1, 0, 10, 400), permit(2, 1, 20, 400)
 	if got := found(first, second, permit(3, 0, 401, 800)); got != nil {

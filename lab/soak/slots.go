@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"sort"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 )
 
@@ -19,9 +19,9 @@ func permitName(l *Load) string { return l.Prefix + "slots" }
 // Each permit has a lock. One more lock, the gate, is for the queue of the waiters.
 func slotNames(name string, n int) (names []string) {
 	for i := range n {
-		names = append(names, driver.SlotName(name, i))
+		names = append(names, fast.SlotName(name, i))
 	}
-	return append(names, driver.SlotGate(name, n))
+	return append(names, fast.SlotGate(name, n))
 }
 
 // wantedNames returns the names of the locks that would satisfy an acquire. For a permit, these are
@@ -35,7 +35,7 @@ func (e *Event) wantedNames() []string {
 
 // slotNames returns the names of all locks that an acquire of a permit uses.
 func (e *Event) slotNames() []string {
-	if base, _, ok := driver.SplitSlot(e.Name); ok {
+	if base, _, ok := fast.SplitSlot(e.Name); ok {
 		return slotNames(base, e.Slots)
 	}
 	return slotNames(e.Name, e.Slots)
@@ -47,7 +47,7 @@ func (e *Event) slotNames() []string {
 func (c *checker) checkSlots() {
 	byName := map[string][]*Hold{}
 	for _, h := range c.holds {
-		if base, _, ok := driver.SplitSlot(h.Name); ok {
+		if base, _, ok := fast.SplitSlot(h.Name); ok {
 			byName[base] = append(byName[base], h)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // worker is one goroutine that takes and releases locks. A worker's process has several of them,
@@ -62,7 +62,7 @@ func (h *held) Name() string { return storedName(h.Lock) }
 
 func storedName(k *padlock.Lock) string {
 	if k.Slot() >= 0 {
-		return driver.SlotName(k.Name(), k.Slot())
+		return fast.SlotName(k.Name(), k.Slot())
 	}
 	return k.Name()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/stores/filestore"
@@ -105,7 +106,7 @@ func TestOutcomes(t *testing.T) {
 		{Name: "b", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
 		{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4122}}}},
 		{Name: "a", Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-4", PID: 4121}}}},
-		{Name: driver.SlotName("a", 0), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
+		{Name: fast.SlotName("a", 0), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 4121}}}},
 		{Name: "a"}, state,
 	} {
 		history.MarkRunning(runs[6:], other)
@@ -244,16 +245,16 @@ type failing struct {
 	over chan struct{} // ends the silence
 }
 
-func (f failing) Record(context.Context, string, []driver.Record) error {
+func (f failing) Record(context.Context, string, []fast.Record) error {
 	if f.err == nil {
 		<-f.over
 	}
 	return f.err
 }
 
-func (f failing) Records(context.Context, string) ([]driver.Record, error) { return nil, f.err }
+func (f failing) Records(context.Context, string) ([]fast.Record, error) { return nil, f.err }
 
-func (f failing) Recorded(context.Context, string, int) (map[string][]driver.Record, error) {
+func (f failing) Recorded(context.Context, string, int) (map[string][]fast.Record, error) {
 	return nil, f.err
 }
 
@@ -332,9 +333,9 @@ func TestUnknownRecords(t *testing.T) {
 	dir, store := t.TempDir(), fileStore(t)
 	l := history.Open(dir, "", store)
 	put(t, l, run("a", 1, 0))
-	recorder, _ := driver.As[driver.Recorder](store)
+	recorder, _ := driver.As[fast.Recorder](store)
 	for _, text := range []string{`{"v":2,"start":1}`, "null", "[]", "text", `{"start":1}`} {
-		if err := recorder.Record(t.Context(), "a", []driver.Record{{ID: history.NewID(noon, false), Text: text}}); err != nil {
+		if err := recorder.Record(t.Context(), "a", []fast.Record{{ID: history.NewID(noon, false), Text: text}}); err != nil {
 			t.Fatal(err)
 		}
 	}

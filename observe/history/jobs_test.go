@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/observe/history"
 )
 
@@ -296,7 +297,7 @@ func TestAskRunning(t *testing.T) {
 		if text := fmt.Sprintf("%s %t %t", asked[0], runs[2].Running, runs[3].Running); text != want || runs[0].Running || runs[1].Running {
 			t.Errorf("%v: asked for %q: %+v", err, asked, runs)
 		}
-		if isDown := err == down; isDown != errors.Is(got, down) || isDown != (len(asked) == 1) || !isDown && (got != nil || len(asked) != 2 || asked[1] != driver.SlotName("nightly", 2)) {
+		if isDown := err == down; isDown != errors.Is(got, down) || isDown != (len(asked) == 1) || !isDown && (got != nil || len(asked) != 2 || asked[1] != fast.SlotName("nightly", 2)) {
 			t.Errorf("%v: asked for %q: %v", err, asked, got)
 		}
 	}

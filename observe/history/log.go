@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/recordfile"
 )
 
@@ -21,11 +22,11 @@ import (
 type Log struct {
 	dir   *recordfile.Dir // nil if there is no directory
 	place string
-	store driver.Recorder // nil if no store keeps a history
+	store fast.Recorder // nil if no store keeps a history
 }
 
 // Open returns the history in a directory and in a store. Either may be missing: dir may be "" and
-// store nil. A store without the ability [driver.Recorder] has no history. Open sends no request
+// store nil. A store without the ability [fast.Recorder] has no history. Open sends no request
 // and makes no directory. The directory is made when the first run is written, and only this user
 // may read it.
 //
@@ -39,7 +40,7 @@ func Open(dir, place string, store driver.Store) *Log {
 	case keepsIn(store, dir):
 		l.place = ""
 	default:
-		l.store, _ = driver.As[driver.Recorder](store)
+		l.store, _ = driver.As[fast.Recorder](store)
 	}
 	if dir != "" {
 		l.dir = &recordfile.Dir{Path: dir, Place: l.place}
@@ -85,7 +86,7 @@ func latest(records []Run) []Run {
 
 // readRecords returns all records of name, the newest first.
 func (l *Log) readRecords(ctx context.Context, name string) ([]Run, error) {
-	var both [][]driver.Record
+	var both [][]fast.Record
 	var errs []error
 	if l.dir != nil {
 		records, err := l.dir.Read(name)
@@ -104,7 +105,7 @@ const maxNames = recordfile.MaxNames
 // readAll returns the records of the names that begin with prefix, the newest first. If the directory
 // or the store cannot be read, readAll returns an error and the records that it could read.
 func (l *Log) readAll(ctx context.Context, prefix string) (map[string][]Run, error) {
-	var dir, store map[string][]driver.Record
+	var dir, store map[string][]fast.Record
 	var errs []error
 	if l.dir != nil {
 		found, err := l.dir.Newest(prefix, maxNames)
@@ -128,7 +129,7 @@ func (l *Log) readAll(ctx context.Context, prefix string) (map[string][]Run, err
 
 // merge returns the runs of name, the newest first. If there are different records of a run, it
 // returns the one that contains the end of the run.
-func merge(name string, all ...[]driver.Record) []Run {
+func merge(name string, all ...[]fast.Record) []Run {
 	byID := map[string]Run{}
 	for _, record := range slices.Concat(all...) {
 		r, ok := decode(name, record)

@@ -6,7 +6,7 @@
 // Use it in a program that shows or checks the runs of jobs. A job of your own need not use it:
 // start the job with "padlock run --record" instead.
 //
-// A history is in a directory of the machine and, if the store is a [driver.Recorder], in the
+// A history is in a directory of the machine and, if the store is a [fast.Recorder], in the
 // store, so that all machines that use the store share it. A directory can have the histories of
 // several stores, and keeps them apart. A history keeps the last 50 runs and the last 50 skipped
 // runs of a name. It also keeps the last success and the last failure, so that many failures do not
@@ -27,11 +27,12 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/printable"
 )
 
 // MaxRuns is how many runs, and how many skipped runs, a history keeps for each name.
-const MaxRuns = driver.MaxRecords
+const MaxRuns = fast.MaxRecords
 
 // Run is one run of a command under a lock, or an attempt that was skipped. The texts come from
 // other processes and are not verified: they may contain control characters.
@@ -102,7 +103,7 @@ func (r *Run) Duration() time.Duration {
 	return max(0, r.End.Sub(r.Start))
 }
 
-// The series of the records: see driver.Record.
+// The series of the records: see fast.Record.
 const (
 	seriesRun     = "r"
 	seriesSkipped = "s"
@@ -147,7 +148,7 @@ type holder struct {
 }
 
 // These constants limit the texts of a record, in bytes. In JSON one byte may become six. Even then
-// the longest record is shorter than driver.MaxRecord. So a record has only the beginning of a
+// the longest record is shorter than fast.MaxRecord. So a record has only the beginning of a
 // label that is longer than maxLabel.
 const (
 	maxLabel   = 256
@@ -186,7 +187,7 @@ func cutText(s string, n int) string {
 
 // decode reads the text of a record. It returns false if the text is of another version or is
 // damaged.
-func decode(name string, record driver.Record) (Run, bool) {
+func decode(name string, record fast.Record) (Run, bool) {
 	var t text
 	if record.ID == "" || json.Unmarshal([]byte(record.Text), &t) != nil || t.Version != formatVersion {
 		return Run{}, false
@@ -209,13 +210,13 @@ func decode(name string, record driver.Record) (Run, bool) {
 }
 
 // records returns the records that a store keeps for r.
-func (r *Run) records() []driver.Record {
-	records := []driver.Record{{ID: r.ID, Text: r.encode()}}
+func (r *Run) records() []fast.Record {
+	records := []fast.Record{{ID: r.ID, Text: r.encode()}}
 	switch r.Outcome() {
 	case Success:
-		records = append(records, driver.Record{ID: lastSuccess, Text: records[0].Text})
+		records = append(records, fast.Record{ID: lastSuccess, Text: records[0].Text})
 	case Failure:
-		records = append(records, driver.Record{ID: lastFailure, Text: records[0].Text})
+		records = append(records, fast.Record{ID: lastFailure, Text: records[0].Text})
 	}
 	return records
 }
@@ -224,9 +225,9 @@ func (r *Run) records() []driver.Record {
 // the state of the lock. A run is still going on if it has no end, and if the state lists its
 // process as a holder. Several runs without an end may have the host and the process ID of one
 // holder. Then only the last of them is still going on: the others were killed. For runs that used
-// a slot, the argument must be the state of their permit: see driver.SlotName.
+// a slot, the argument must be the state of their permit: see fast.SlotName.
 func MarkRunning(runs []Run, state driver.State) {
-	name, slot, isSlot := driver.SplitSlot(state.Name)
+	name, slot, isSlot := fast.SplitSlot(state.Name)
 	if !isSlot {
 		name, slot = state.Name, -1
 	}
@@ -259,7 +260,7 @@ func AskRunning(ctx context.Context, runs []Run, inspect func(ctx context.Contex
 		r := &runs[i]
 		name := r.Name
 		if r.Slot >= 0 {
-			name = driver.SlotName(name, r.Slot)
+			name = fast.SlotName(name, r.Slot)
 		}
 		if !r.End.IsZero() || r.Skipped || asked[name] {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // acquire takes the lock for the token of the client. If it has to wait, the wait outlives the
@@ -83,8 +84,8 @@ func (q *query) checkAcquire() reply {
 		return refuse(http.StatusBadRequest, "invalid", "replaces cannot be sent together with wait_ms or slots")
 	case len(q.token) < minToken:
 		return refuse(http.StatusBadRequest, "invalid", fmt.Sprintf("the token has %d characters, at least %d are needed; make a random one for each piece of work", len(q.token), minToken))
-	case q.has("slots") && (q.slots < 1 || q.slots > driver.MaxSlots):
-		return refuse(http.StatusBadRequest, "invalid", fmt.Sprintf("slots must be 1 to %d", driver.MaxSlots))
+	case q.has("slots") && (q.slots < 1 || q.slots > fast.MaxSlots):
+		return refuse(http.StatusBadRequest, "invalid", fmt.Sprintf("slots must be 1 to %d", fast.MaxSlots))
 	}
 	return reply{}
 }

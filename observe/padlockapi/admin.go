@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // maxListed is how many locks an answer to list has.
@@ -44,7 +44,7 @@ func listNames(q *query) reply {
 	slices.SortFunc(all, func(a, b padlock.State) int { return strings.Compare(a.Name, b.Name) })
 	out := list{Locks: []state{}}
 	for _, s := range all {
-		if _, slot, ok := driver.SplitSlot(s.Name); ok && slot < 0 {
+		if _, slot, ok := fast.SplitSlot(s.Name); ok && slot < 0 {
 			continue // a gate is no lock of a client
 		}
 		if len(out.Locks) == maxListed {

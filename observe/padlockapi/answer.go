@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/httpapi"
 )
 
@@ -183,7 +184,7 @@ func holders(holds []driver.Hold) []holder {
 // in base64 too.
 func stateOf(s padlock.State) state {
 	out := state{Name: s.Name, Fence: s.Fence, Waiters: s.Waiters, Holders: holders(s.Holds)}
-	if name, slot, ok := driver.SplitSlot(s.Name); ok && slot >= 0 {
+	if name, slot, ok := fast.SplitSlot(s.Name); ok && slot >= 0 {
 		out.Name, out.Slot = name, &slot
 	}
 	if !utf8.ValidString(out.Name) {

@@ -104,7 +104,7 @@ func (a *API) tenantOf(v *Visitor) *tenant {
 	defer a.mu.Unlock()
 	t := a.tenants[prefix]
 	if t == nil {
-		store := driver.WithPrefix(a.store, prefix)
+		store := padlock.WithPrefix(a.store, prefix)
 		// maxWaits bounds the waiting callers already.
 		t = &tenant{prefix, store, padlock.New(unnamed{store}, padlock.KeepStoreOpen(), padlock.MaxWaiters(a.maxWaits+1))}
 		a.tenants[prefix] = t

@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // extend makes the lease last for at least ttl_ms from now. Without ttl_ms, it verifies the lock
@@ -107,7 +108,7 @@ func release(q *query) reply {
 	out, err := q.releaseAt(ctx, name)
 	if slot := q.api.ledger.slot(q.client, q.waitID()); err == nil && !ended(out) && !q.has("slot") && slot >= 0 {
 		// The client gave up before it got the answer with its permit.
-		out, err = q.releaseAt(ctx, driver.SlotName(q.name, slot))
+		out, err = q.releaseAt(ctx, fast.SlotName(q.name, slot))
 	}
 	if err == nil && !ended(out) && one.uncertain() {
 		err = padlock.ErrUncertain // a request of the wait may still reach the store

@@ -32,7 +32,7 @@ type Visitor struct {
 	// Prefix bounds the rights to the names that begin with it. If Tenant is true, the visitor has
 	// names of its own: it does not send the prefix, and the Handler puts the prefix before each
 	// name. A tenant without a prefix may do nothing. No prefix of a tenant may be the beginning of
-	// another one's: see driver.WithPrefix. padlockweb.Tokens checks that; with Authorize, f does.
+	// another one's: see padlock.WithPrefix. padlockweb.Tokens checks that; with Authorize, f does.
 	Prefix string
 	Tenant bool
 }

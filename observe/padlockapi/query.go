@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // query is one request of a client.
@@ -48,8 +49,8 @@ func (q *query) storedName() (string, error) {
 	if !q.has("slot") {
 		return q.name, nil
 	}
-	if q.slot >= driver.MaxSlots {
-		return "", fmt.Errorf("%w: slot must be 0 to %d", padlock.ErrInvalid, driver.MaxSlots-1)
+	if q.slot >= fast.MaxSlots {
+		return "", fmt.Errorf("%w: slot must be 0 to %d", padlock.ErrInvalid, fast.MaxSlots-1)
 	}
-	return driver.SlotName(q.name, int(q.slot)), nil
+	return fast.SlotName(q.name, int(q.slot)), nil
 }

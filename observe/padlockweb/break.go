@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -29,7 +29,7 @@ const maxReason = 300
 // mayBreak checks everything that does not depend on the lock. If a check fails, it answers the
 // request and returns false.
 func (w *Web) mayBreak(rw http.ResponseWriter, r *http.Request, v *visitor, stored string) (t *target, ok bool) {
-	name, slot, isSlot := driver.SplitSlot(stored)
+	name, slot, isSlot := fast.SplitSlot(stored)
 	if !isSlot {
 		name = stored
 	}

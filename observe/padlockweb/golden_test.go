@@ -14,6 +14,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
@@ -32,7 +33,7 @@ const injected = `</td><script>alert("1 & '2'")</script>`
 func goldenHolds() []sampler.Hold {
 	return []sampler.Hold{
 		{Name: "a b", Slot: -1, Fence: 7, Hold: padlock.Hold{Holder: driver.Holder{Host: "web-3" + injected, PID: 41, Label: "job " + injected}, Since: past, Until: time.Now().Add(days)}, Held: days},
-		{Name: "a b" + driver.SlotName("", 2), Slot: 2, Fence: 0, Hold: padlock.Hold{Holder: driver.Holder{PID: 9}, Foreign: true, Shared: true}, Held: 90 * time.Second, AtLeast: true, Missed: 3},
+		{Name: "a b" + fast.SlotName("", 2), Slot: 2, Fence: 0, Hold: padlock.Hold{Holder: driver.Holder{PID: 9}, Foreign: true, Shared: true}, Held: 90 * time.Second, AtLeast: true, Missed: 3},
 		{Name: "c", Slot: -1, Hold: padlock.Hold{Cooling: true, Until: time.Now().Add(days)}},
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/padlockweb"
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -59,22 +59,22 @@ func TestWayToTheLogin(t *testing.T) {
 type forgetful struct {
 	*memstore.Store
 	fail    bool
-	records []driver.Record
+	records []fast.Record
 }
 
-func (f *forgetful) Record(_ context.Context, _ string, records []driver.Record) error {
+func (f *forgetful) Record(_ context.Context, _ string, records []fast.Record) error {
 	f.records = records
 	return nil
 }
 
-func (f *forgetful) Recorded(context.Context, string, int) (map[string][]driver.Record, error) {
+func (f *forgetful) Recorded(context.Context, string, int) (map[string][]fast.Record, error) {
 	if f.fail {
 		return nil, errors.New("the store does not answer")
 	}
-	return map[string][]driver.Record{"nightly": f.records}, nil
+	return map[string][]fast.Record{"nightly": f.records}, nil
 }
 
-func (f *forgetful) Records(context.Context, string) ([]driver.Record, error) {
+func (f *forgetful) Records(context.Context, string) ([]fast.Record, error) {
 	if f.fail {
 		return nil, errors.New("the store does not answer")
 	}

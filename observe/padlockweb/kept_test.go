@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/stores/memstore"
@@ -41,11 +41,11 @@ type slowHistory struct {
 	now, most, calls int
 }
 
-func (s *slowHistory) Record(context.Context, string, []driver.Record) error { return nil }
+func (s *slowHistory) Record(context.Context, string, []fast.Record) error { return nil }
 
-func (s *slowHistory) Records(context.Context, string) ([]driver.Record, error) { return nil, nil }
+func (s *slowHistory) Records(context.Context, string) ([]fast.Record, error) { return nil, nil }
 
-func (s *slowHistory) Recorded(context.Context, string, int) (map[string][]driver.Record, error) {
+func (s *slowHistory) Recorded(context.Context, string, int) (map[string][]fast.Record, error) {
 	s.calls, s.now = s.calls+1, s.now+1
 	s.most = max(s.most, s.now)
 	<-time.After(time.Second)

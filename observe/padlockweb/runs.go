@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/printable"
 	"github.com/padlock-go/padlock/observe/history"
 	"github.com/padlock-go/padlock/observe/sampler"
@@ -66,7 +66,7 @@ func markRunning(past []history.Run, name string, one *sampler.Name) {
 	for _, h := range one.Holds {
 		stored := name
 		if h.Slot >= 0 {
-			stored = driver.SlotName(name, h.Slot)
+			stored = fast.SlotName(name, h.Slot)
 		}
 		history.MarkRunning(past, padlock.State{Name: stored, Holds: []padlock.Hold{h.Hold}})
 	}

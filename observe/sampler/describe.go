@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/group"
 )
 
 // Describe returns what the states of one look at a store say about a name: those of its lock, of
-// its slots and of the gates (driver.SlotName, driver.SlotGate). States of other names are ignored,
+// its slots and of the gates (fast.SlotName, fast.SlotGate). States of other names are ignored,
 // and without any state the name is free. The result is the row that a Sampler without a past has.
 // The time now is that of the look.
 func Describe(name string, states []padlock.State, now time.Time) Name {
@@ -56,9 +56,9 @@ func Look(ctx context.Context, l *padlock.Locker, name string, slots int) (Name,
 	if slots > 0 {
 		stored = nil
 		for i := range slots {
-			stored = append(stored, driver.SlotName(name, i))
+			stored = append(stored, fast.SlotName(name, i))
 		}
-		stored = append(stored, driver.SlotGate(name, slots))
+		stored = append(stored, fast.SlotGate(name, slots))
 	}
 	var states []padlock.State
 	for _, one := range stored {
@@ -90,7 +90,7 @@ func LookAll(ctx context.Context, l *padlock.Locker, name string, patience time.
 	}
 	listing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	slots := strings.TrimSuffix(driver.SlotName(name, 0), ":0") // the gates begin like this, too
+	slots := strings.TrimSuffix(fast.SlotName(name, 0), ":0") // the gates begin like this, too
 	states, err := l.List(listing, slots)
 	var why error
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -27,7 +28,7 @@ type describedRow struct {
 }
 
 func describedRows() map[string]describedRow {
-	slot, gate := func(n int) string { return driver.SlotName("job", n) }, driver.SlotGate("job", 2)
+	slot, gate := func(n int) string { return fast.SlotName("job", n) }, fast.SlotGate("job", 2)
 	one := []padlock.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}
 	two := []padlock.Hold{one[0], {Holder: driver.Holder{Host: "web-4", PID: 2}}}
 	cooling := []padlock.Hold{{Cooling: true}}
@@ -51,7 +52,7 @@ func describedRows() map[string]describedRow {
 		"slots, waiters not known":   {[]padlock.State{{Name: slot(0), Holds: one, Waiters: -1}, {Name: slot(1), Waiters: -1}}, 2, held, false, 1, -1, "held"},
 		"gate, waiters not known":    {[]padlock.State{{Name: slot(0), Holds: one}, {Name: gate, Holds: one, Waiters: -1}}, 1, held, true, 1, -1, "held"},
 		"lock and slot":              {[]padlock.State{{Name: "job", Holds: one}, {Name: slot(0)}}, 1, held, false, 0, 0, "held"},
-		"other names":                {[]padlock.State{{Name: "job2", Holds: one}, {Name: driver.SlotName("job2", 0), Holds: one}}, 0, free, false, 0, 0, "free"},
+		"other names":                {[]padlock.State{{Name: "job2", Holds: one}, {Name: fast.SlotName("job2", 0), Holds: one}}, 0, free, false, 0, 0, "free"},
 	}
 }
 
@@ -117,7 +118,7 @@ func textOf(t *testing.T, n sampler.Name) string {
 
 // A held lock whose name looks like that of a slot is not free.
 func TestNamesThatLookLikeSlots(t *testing.T) {
-	for _, name := range []string{"job#3", "job:3", driver.SlotName("job", 3), driver.SlotGate("job", 3), driver.SlotName(driver.SlotName("job", 1), 2), "\x1fslot:3"} {
+	for _, name := range []string{"job#3", "job:3", fast.SlotName("job", 3), fast.SlotGate("job", 3), fast.SlotName(fast.SlotName("job", 1), 2), "\x1fslot:3"} {
 		l := padlock.New(memstore.New())
 		if _, err := l.Acquire(t.Context(), name); err != nil {
 			t.Fatal(err)

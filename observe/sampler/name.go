@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // part is the lock on a name, or one of its slots. The store keeps each under a name of its own.
@@ -32,7 +32,7 @@ func partOf(name, stored string) int {
 	if stored == name {
 		return lockItself
 	}
-	switch of, slot, isSlot := driver.SplitSlot(stored); {
+	switch of, slot, isSlot := fast.SplitSlot(stored); {
 	case !isSlot || of != name:
 		return otherName
 	case slot < 0:
@@ -44,7 +44,7 @@ func partOf(name, stored string) int {
 
 // base returns the name without the slot.
 func base(stored string) string {
-	if name, _, ok := driver.SplitSlot(stored); ok {
+	if name, _, ok := fast.SplitSlot(stored); ok {
 		return name
 	}
 	return stored
@@ -217,7 +217,7 @@ func seenBefore(before []*live, h *padlock.Hold, fence uint64, s *sight) int {
 }
 
 // waitersIn counts the callers that wait for the lock or for one of its slots. A caller that waits
-// for a slot holds another lock, the gate, or waits for the gate (see driver.SlotGate). So the
+// for a slot holds another lock, the gate, or waits for the gate (see fast.SlotGate). So the
 // holder and the waiters of the gate are counted; forSlot is their number. The sum is -1 if the
 // store does not count waiters: a state says so, or else, without any state, s.counts does.
 func (t *tracked) waitersIn(s *sight) (sum, forSlot int) {

@@ -58,7 +58,7 @@ func Prefix(p string) Option { return func(s *settings) { s.prefix = p } }
 
 // Watch adds names. Each of them has a row in every sample, even if the name is free. A store that
 // cannot list its names can be watched only in this way. Watch may be given several times. For slot
-// 2 of a name, give driver.SlotName(name, 2). Without it, the Sampler sees only names that the
+// 2 of a name, give fast.SlotName(name, 2). Without it, the Sampler sees only names that the
 // store lists.
 func Watch(names ...string) Option {
 	return func(s *settings) { s.watched = append(slices.Clip(s.watched), names...) }

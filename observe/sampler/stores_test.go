@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/observe/sampler"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -31,7 +32,7 @@ func TestSlotsAreOneRow(t *testing.T) {
 			t.Fatalf("the rows are %+v", snap.Names)
 		}
 		n := row(t, snap, "encoder")
-		if len(n.Holds) != 2 || n.Holds[0].Slot != 0 || n.Holds[1].Slot != 1 || n.Holds[1].Name != driver.SlotName("encoder", 1) || n.Holds[1].Fence == 0 {
+		if len(n.Holds) != 2 || n.Holds[0].Slot != 0 || n.Holds[1].Slot != 1 || n.Holds[1].Name != fast.SlotName("encoder", 1) || n.Holds[1].Fence == 0 {
 			t.Errorf("the holds are %+v", n.Holds)
 		}
 		if n.Waiters != 1 || n.Waiting != time.Second {

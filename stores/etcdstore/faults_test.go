@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/etcdstore"
@@ -184,7 +185,7 @@ func TestIsHolder(t *testing.T) {
 	if write(lock{"job", first.fence + 1}) || write(lock{"other", first.fence}) {
 		t.Error("a stranger can write")
 	}
-	slot := permit{lock{"job", take(t, s, request(driver.SlotName("job", 1), "slot")).Fence}, 1}
+	slot := permit{lock{"job", take(t, s, request(fast.SlotName("job", 1), "slot")).Fence}, 1}
 	if !write(slot) {
 		t.Error("the holder of a slot cannot write")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// File implements driver.FileSharer: it returns a copy of the open lock file, for a child process.
+// File implements fast.FileSharer: it returns a copy of the open lock file, for a child process.
 // The child then keeps the lock even after this process has ended. If the child unlocks the file
 // (LOCK_UN, flock -u), the hold ends for this process, too, and Extend notices that. On Windows, a
 // lock belongs to one process, so the store lacks this ability.

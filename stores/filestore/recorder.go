@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/recordfile"
 )
 
@@ -25,8 +26,8 @@ func (s *Store) records(ctx context.Context) (recordfile.Dir, error) {
 	return recordfile.Dir{Path: filepath.Join(s.dir, recordDir), Group: s.config.access == group}, nil
 }
 
-// Record implements driver.Recorder. It keeps the records of [recordfile.MaxNames] names.
-func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
+// Record implements fast.Recorder. It keeps the records of [recordfile.MaxNames] names.
+func (s *Store) Record(ctx context.Context, name string, records []fast.Record) error {
 	if err := s.checkRecords(name, records); err != nil {
 		return err
 	}
@@ -37,15 +38,15 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 	return err
 }
 
-func (s *Store) checkRecords(name string, records []driver.Record) error {
+func (s *Store) checkRecords(name string, records []fast.Record) error {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return err
 	}
-	return driver.CheckRecords(records)
+	return fast.CheckRecords(records)
 }
 
-// Records implements driver.Recorder.
-func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, error) {
+// Records implements fast.Recorder.
+func (s *Store) Records(ctx context.Context, name string) ([]fast.Record, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return nil, err
 	}
@@ -57,8 +58,8 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 	return records, s.recordFailure(err)
 }
 
-// Recorded implements driver.Recorder.
-func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]driver.Record, error) {
+// Recorded implements fast.Recorder.
+func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]fast.Record, error) {
 	dir, err := s.records(ctx)
 	if err != nil {
 		return nil, err

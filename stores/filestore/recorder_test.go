@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/filestore"
 )
 
@@ -30,7 +30,7 @@ func TestRecordsHaveTheAccessOfTheLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		err = s.Record(t.Context(), "job", []driver.Record{{ID: "r1", Text: "x"}})
+		err = s.Record(t.Context(), "job", []fast.Record{{ID: "r1", Text: "x"}})
 		if c.mode == 0 {
 			if !errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("%s: %v", name, err)

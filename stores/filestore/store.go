@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -34,8 +35,8 @@ var _ interface {
 	driver.Converter
 	driver.Admin
 	driver.FenceRaiser
-	driver.FileSharer
-	driver.Recorder
+	fast.FileSharer
+	fast.Recorder
 	driver.Reporter
 	driver.Places
 } = (*Store)(nil)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // state is what a server reports about a name.
@@ -45,7 +46,7 @@ func (w *state) state() driver.State {
 		out.Name = string(w.NameBase64)
 	}
 	if w.Permit != nil {
-		out.Name = driver.SlotName(out.Name, *w.Permit)
+		out.Name = fast.SlotName(out.Name, *w.Permit)
 	}
 	return out
 }

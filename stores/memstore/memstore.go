@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -29,8 +30,8 @@ type Store struct {
 var _ interface {
 	driver.Store
 	driver.Waiter
-	driver.SlotTaker
-	driver.Passer
+	fast.SlotTaker
+	fast.Passer
 	driver.Converter
 	driver.Admin
 	driver.FenceRaiser

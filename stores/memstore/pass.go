@@ -7,7 +7,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer.
+// Pass implements fast.Passer.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (out driver.Outcome, g driver.Grant, err error) {
 	if err := driver.CheckHold(next.Name, token, &s.guarantees); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err

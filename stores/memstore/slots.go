@@ -5,9 +5,10 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
-// AcquireSlot implements driver.SlotTaker.
+// AcquireSlot implements fast.SlotTaker.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead bool) (int, driver.Grant, error) {
 	if err := s.checkSlots(&r, n); err != nil {
 		return 0, driver.Grant{}, err
@@ -18,7 +19,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 	defer s.unlock()
 	now, free, permit := s.now(), -1, ""
 	for i := range n {
-		name := driver.SlotName(r.Name, i)
+		name := fast.SlotName(r.Name, i)
 		e := s.entries[name]
 		if e != nil {
 			if e.Live(r.Token.Text(), now.Now) != nil {
@@ -30,7 +31,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 			free, permit = i, name
 		}
 	}
-	if gate := s.entries[driver.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
+	if gate := s.entries[fast.SlotGate(r.Name, n)]; free < 0 || !ahead && gate != nil && gate.isBusy(now) {
 		return 0, driver.Grant{}, s.slotsHeld(&r, n, now)
 	}
 	g, err := s.take(s.entry(permit, now), &r, now)
@@ -39,7 +40,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, ahead 
 
 // checkSlots finds the errors in a request for a permit.
 func (s *Store) checkSlots(r *driver.Request, n int) error {
-	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
+	if err := fast.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
 	if r.Shared || r.Replaces.Text() != "" || r.FenceAbove != 0 {
@@ -53,7 +54,7 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 func (s *Store) slotsHeld(r *driver.Request, n int, now moment) error {
 	err := &driver.HeldError{Waiters: -1}
 	for i := range n {
-		if e := s.entries[driver.SlotName(r.Name, i)]; e != nil {
+		if e := s.entries[fast.SlotName(r.Name, i)]; e != nil {
 			err.Holds = append(err.Holds, e.HeldError(r.Token.Text(), now.Now).Holds...)
 		}
 	}

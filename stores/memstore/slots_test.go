@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // Each permit has its own name, whatever the length of the name and the number of digits.
@@ -19,8 +19,8 @@ func TestNamesOfPermits(t *testing.T) {
 			}
 		}
 		for i := range n {
-			state, err := s.Inspect(t.Context(), driver.SlotName(name, i))
-			if err != nil || len(state.Holds) != 1 || state.Name != driver.SlotName(name, i) {
+			state, err := s.Inspect(t.Context(), fast.SlotName(name, i))
+			if err != nil || len(state.Holds) != 1 || state.Name != fast.SlotName(name, i) {
 				t.Errorf("permit %d: %+v, %v", i, state, err)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/stores/quorum"
@@ -52,8 +53,8 @@ func of(t *testing.T, stores []driver.Store, opts ...quorum.Option) *quorum.Stor
 func TestWrappedMembersLoseNoAbility(t *testing.T) {
 	for name, wrap := range map[string]func(driver.Store) driver.Store{
 		"wrapped": func(s driver.Store) driver.Store { return &wrapped{s} },
-		"prefix":  func(s driver.Store) driver.Store { return driver.WithPrefix(s, "tenant:") },
-		"both":    func(s driver.Store) driver.Store { return &wrapped{driver.WithPrefix(&wrapped{s}, "tenant:")} },
+		"prefix":  func(s driver.Store) driver.Store { return padlock.WithPrefix(s, "tenant:") },
+		"both":    func(s driver.Store) driver.Store { return &wrapped{padlock.WithPrefix(&wrapped{s}, "tenant:")} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -99,7 +100,7 @@ func canAll(t *testing.T, s *quorum.Store) {
 }
 
 func TestHollowMembersHaveNoAbility(t *testing.T) {
-	for _, cannotRaise := range []driver.Store{hollow{memstore.New()}, driver.WithPrefix(&plain{memstore.New(), memstore.New().Guarantees()}, "a:")} {
+	for _, cannotRaise := range []driver.Store{hollow{memstore.New()}, padlock.WithPrefix(&plain{memstore.New(), memstore.New().Guarantees()}, "a:")} {
 		_, err := quorum.New(quorum.Majority, []driver.Store{cannotRaise}) // cannotRaise has fences
 		wantErr(t, err, driver.ErrInvalid)
 	}
@@ -136,9 +137,9 @@ func TestOnePlaceHasOneVote(t *testing.T) {
 	for name, other := range map[string]driver.Store{
 		"wrapped twice": &wrapped{&wrapped{m}},
 		"a handle":      &wrapped{m.Open()},
-		"a prefix":      driver.WithPrefix(m, "b:"),
+		"a prefix":      padlock.WithPrefix(m, "b:"),
 	} {
-		_, err := quorum.New(quorum.Majority, []driver.Store{driver.WithPrefix(m, "a:"), memstore.New(), other})
+		_, err := quorum.New(quorum.Majority, []driver.Store{padlock.WithPrefix(m, "a:"), memstore.New(), other})
 		if !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
@@ -88,7 +89,7 @@ func everyVerb(s *redisstore.Store, name string) map[string]func(context.Context
 		"Extend":     func(ctx context.Context) error { _, err := s.Extend(ctx, name, r.Token.Text(), r.TTL); return err },
 		"Check":      func(ctx context.Context) error { _, err := s.Extend(ctx, name, r.Token.Text(), 0); return err },
 		"ExtendBatch": func(ctx context.Context) error {
-			out, err := s.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: r.Token, TTL: r.TTL}})
+			out, err := s.ExtendBatch(ctx, []fast.Extension{{Name: name, Token: r.Token, TTL: r.TTL}})
 			if err == nil {
 				err = out[0].Err
 			}
@@ -217,7 +218,7 @@ func TestApplicationWritesBeforeTheHolderDies(t *testing.T) {
 	r := request("feed")
 	take(t, s, r)
 	askBy(t, c, "ZADD", "feed", "5", "a")
-	out, err := s.ExtendBatch(t.Context(), []driver.Extension{{Name: r.Name, Token: r.Token, TTL: r.TTL}})
+	out, err := s.ExtendBatch(t.Context(), []fast.Extension{{Name: r.Name, Token: r.Token, TTL: r.TTL}})
 	if err != nil || out[0].Err != nil || out[0].Grant.Shared {
 		t.Fatal(out, err)
 	}

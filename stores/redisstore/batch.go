@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/redis/rueidis"
 )
 
@@ -18,9 +19,9 @@ var bothBatchScripts = map[bool]func() *script{
 	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "fast_extend_string", "extend_batch") }),
 }
 
-// ExtendBatch implements driver.BatchExtender with one request for up to 128 holds. In a cluster,
+// ExtendBatch implements fast.BatchExtender with one request for up to 128 holds. In a cluster,
 // it sends one request for each slot.
-func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+func (s *Store) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
 	for i := range holds {
 		h := &holds[i]
 		if err := driver.CheckExtend(h.Name, h.Token.Text(), h.TTL, &s.guarantees); err != nil {
@@ -31,7 +32,7 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 	if err != nil {
 		return nil, err
 	}
-	out := make([]driver.Extended, len(holds))
+	out := make([]fast.Extended, len(holds))
 	s.extendBatches(ctx, c, holds, out)
 	s.extendRest(ctx, c, holds, out)
 	return out, nil
@@ -40,7 +41,7 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 // batches divides the holds at the positions which into parts of at most most holds. In a cluster,
 // all holds of a part are in the same slot. A part is one run of a script, with this number of keys
 // for each hold. It returns the parts, and the positions of the holds of each part.
-func (s *Store) batches(holds []driver.Extension, which []int, most, keys int, first string) (calls []scriptCall, index [][]int) {
+func (s *Store) batches(holds []fast.Extension, which []int, most, keys int, first string) (calls []scriptCall, index [][]int) {
 	open := map[uint16]int{} // the last part of each slot
 	for _, i := range which {
 		h := &holds[i]
@@ -63,7 +64,7 @@ func (s *Store) batches(holds []driver.Extension, which []int, most, keys int, f
 }
 
 // extendBatches sends the fast scripts. A hold that needs the full script gets the error errSlow.
-func (s *Store) extendBatches(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
+func (s *Store) extendBatches(ctx context.Context, c *connected, holds []fast.Extension, out []fast.Extended) {
 	which := make([]int, len(holds))
 	for i := range which {
 		which[i] = i
@@ -78,7 +79,7 @@ var errSlow = errors.New("the full script is needed")
 
 // readExtended reads the reply of a fast script that has extended the holds at the positions index.
 // It stores the result of each hold in out.
-func (s *Store) readExtended(ctx context.Context, index []int, resp rueidis.RedisResult, out []driver.Extended) {
+func (s *Store) readExtended(ctx context.Context, index []int, resp rueidis.RedisResult, out []fast.Extended) {
 	numbers, err := resp.AsIntSlice()
 	switch {
 	case err != nil:
@@ -114,7 +115,7 @@ func newSlowScript(layout string) *script {
 // extendRest extends the holds that need the full script, such as shared holds. Usually there are
 // few of them. But after a server has lost its data, all holds of the process need the full script.
 // So each request extends several holds.
-func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Extension, out []driver.Extended) {
+func (s *Store) extendRest(ctx context.Context, c *connected, holds []fast.Extension, out []fast.Extended) {
 	var which []int
 	for i := range out {
 		if out[i].Err == errSlow {
@@ -132,7 +133,7 @@ func (s *Store) extendRest(ctx context.Context, c *connected, holds []driver.Ext
 
 // readFullReply reads the reply of a full script that has extended the holds at the positions
 // index. It stores the result of each hold in out.
-func (s *Store) readFullReply(ctx context.Context, index []int, resp rueidis.RedisResult, out []driver.Extended) {
+func (s *Store) readFullReply(ctx context.Context, index []int, resp rueidis.RedisResult, out []fast.Extended) {
 	replies, err := resp.ToArray()
 	switch {
 	case err != nil:

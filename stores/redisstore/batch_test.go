@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
 
 // extensions takes n names and returns what extends their leases by a minute.
-func extensions(t *testing.T, s *redisstore.Store, n int) (all []driver.Extension) {
+func extensions(t *testing.T, s *redisstore.Store, n int) (all []fast.Extension) {
 	t.Helper()
 	for i := range n {
 		r := request(fmt.Sprint("hold ", i))
 		r.TTL = 30 * time.Second // which a slow machine may need for 300 holds
 		take(t, s, r)
-		all = append(all, driver.Extension{Name: r.Name, Token: r.Token, TTL: 55 * time.Second})
+		all = append(all, fast.Extension{Name: r.Name, Token: r.Token, TTL: 55 * time.Second})
 	}
 	return all
 }
@@ -63,7 +64,7 @@ func TestBatchWithTrouble(t *testing.T) {
 	free(t, s, driver.Request{Name: all[3].Name, Token: all[3].Token})
 	reader := reading(request("shared"))
 	take(t, s, reader)
-	all[4] = driver.Extension{Name: reader.Name, Token: reader.Token, TTL: 57 * time.Second}
+	all[4] = fast.Extension{Name: reader.Name, Token: reader.Token, TTL: 57 * time.Second}
 	note := companion(t, rawClient(t, single(srv.Addr())), "f", all[5].Name)
 	ask(t, srv, "DEL", note)
 	ask(t, srv, "RPUSH", note, "a list")
@@ -94,7 +95,7 @@ func TestBatchInCluster(t *testing.T) {
 	s := opened.(*redisstore.Store)
 	all := extensions(t, s, 50)
 	for i := range 20 {
-		all = append(all, driver.Extension{Name: fmt.Sprint("nobody's ", i), Token: driver.TokenOf(newToken()), TTL: 55 * time.Second})
+		all = append(all, fast.Extension{Name: fmt.Sprint("nobody's ", i), Token: driver.TokenOf(newToken()), TTL: 55 * time.Second})
 	}
 	out, err := s.ExtendBatch(t.Context(), all)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -21,11 +21,11 @@ func BenchmarkRenewals(b *testing.B) {
 			srv := server.Redis(b, server.RedisOptions{})
 			s := opened(b, srv.Addr(), opts...)
 			const holds, batch = 10_000, 128
-			all := make([]driver.Extension, holds)
+			all := make([]fast.Extension, holds)
 			var wg sync.WaitGroup
 			for i := range all {
 				r := request(fmt.Sprintf("bench:renewals:hold:%08d", i))
-				all[i] = driver.Extension{Name: r.Name, Token: r.Token, TTL: 50 * time.Second}
+				all[i] = fast.Extension{Name: r.Name, Token: r.Token, TTL: 50 * time.Second}
 				wg.Go(func() { take(b, s, r) })
 			}
 			wg.Wait()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
@@ -109,7 +110,7 @@ func TestCoolDownWakesPermits(t *testing.T) {
 	defer cancel()
 	l := padlock.New(opened(t, srv.Addr()), padlock.KeepStoreOpen())
 	go func() { _, _ = l.Acquire(ctx, "job", padlock.Slots(1)) }()
-	permit := driver.SlotName("job", slot)
+	permit := fast.SlotName("job", slot)
 	eventually(t, "the waiter watches the permit", func() bool { return companion(t, raw, "b", permit) != "none" })
 	if _, err := s.Release(t.Context(), permit, r.Token.Text(), coolDown); err != nil {
 		t.Fatal(err)

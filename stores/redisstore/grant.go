@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -79,7 +80,7 @@ func (s *Store) askAcquire(ctx context.Context, c *connected, r *driver.Request)
 
 // Extend implements driver.Store: it is a batch of one hold.
 func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
-	out, err := s.ExtendBatch(ctx, []driver.Extension{{Name: name, Token: driver.TokenOf(token), TTL: ttl}})
+	out, err := s.ExtendBatch(ctx, []fast.Extension{{Name: name, Token: driver.TokenOf(token), TTL: ttl}})
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/storekit"
 )
 
@@ -34,7 +34,7 @@ type lock struct {
 func (k *keyer) lock(name string) lock {
 	key := k.prefix + name
 	whole := key
-	base, _, permit := driver.SplitSlot(name)
+	base, _, permit := fast.SplitSlot(name)
 	if permit {
 		whole = k.prefix + base
 	}
@@ -52,7 +52,7 @@ func (k *keyer) lock(name string) lock {
 // seen refuses a name whose lock other programs would not see, because it looks like a companion
 // key. With the option Foreign, such a lock would keep nobody out.
 func (s *Store) seen(name string) error {
-	if _, _, permit := driver.SplitSlot(name); s.config.foreign && !permit && strings.HasPrefix(s.keys.prefix+name, companionPrefix) {
+	if _, _, permit := fast.SplitSlot(name); s.config.foreign && !permit && strings.HasPrefix(s.keys.prefix+name, companionPrefix) {
 		return storekit.Invalidf("name: it begins with %s, so other programs (foreign=yes) would not see the lock", companionPrefix)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/redis/rueidis"
 )
@@ -150,10 +151,10 @@ func TestSlotsOfNames(t *testing.T) {
 				continue
 			}
 			want := hashSlotOf(k.lock(name).keys[0])
-			if _, _, permit := driver.SplitSlot(name); permit { // permits of a permit share a slot with each other only
-				want = hashSlotOf(k.lock(driver.SlotName(name, 7)).keys[0])
+			if _, _, permit := fast.SplitSlot(name); permit { // permits of a permit share a slot with each other only
+				want = hashSlotOf(k.lock(fast.SlotName(name, 7)).keys[0])
 			}
-			for _, derived := range []string{driver.SlotName(name, 0), driver.SlotName(name, 1023), driver.SlotGate(name, 3)} {
+			for _, derived := range []string{fast.SlotName(name, 0), fast.SlotName(name, 1023), fast.SlotGate(name, 3)} {
 				for _, key := range k.lockKeys(derived) {
 					if got := hashSlotOf(key); got != want {
 						t.Errorf("prefix %q: %q is in the slot %d, its name is in %d", prefix, key, got, want)

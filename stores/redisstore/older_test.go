@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 )
 
@@ -25,7 +26,7 @@ func TestOlderWaitersForPermitsAreServed(t *testing.T) {
 func olderWaiterIsServed(t *testing.T, srv *server.Server, keep time.Duration) {
 	t.Helper()
 	s, older, newer := opened(t, srv.Addr()), opened(t, srv.Addr()), opened(t, srv.Addr())
-	gate := request(driver.SlotGate("job", 1))
+	gate := request(fast.SlotGate("job", 1))
 	take(t, s, gate)
 	first, second := request(gate.Name), request(gate.Name)
 	got, next := make(chan driver.Grant, 1), make(chan driver.Grant, 1)

@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/driver"
 )
 
-// Pass implements driver.Passer. The store lacks Passer if it has the option Foreign: Pass would save
+// Pass implements fast.Passer. The store lacks Passer if it has the option Foreign: Pass would save
 // no request.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if s.guarantees.Lacks&driver.AbilityPasser != 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
@@ -137,7 +138,7 @@ func TestPassUnsupported(t *testing.T) {
 		s := opened(t, srv.Addr(), append(opts, redisstore.Prefix(what))...)
 		r := request("name")
 		take(t, s, r)
-		if _, ok := driver.As[driver.Passer](s); ok {
+		if _, ok := driver.As[fast.Passer](s); ok {
 			t.Errorf("%s: the store does not say that it lacks Pass", what)
 		}
 		if _, _, err := s.Pass(t.Context(), r.Token.Text(), request("name")); !errors.Is(err, errors.ErrUnsupported) {

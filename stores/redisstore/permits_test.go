@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -141,7 +142,7 @@ func (w *leaseWatch) AcquireSlot(ctx context.Context, r driver.Request, n int, o
 func (w *leaseWatch) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	sent := driver.SystemClock().Now()
 	g, err := w.Store.Acquire(ctx, r)
-	if _, slot, ok := driver.SplitSlot(r.Name); ok && slot >= 0 && err == nil {
+	if _, slot, ok := fast.SplitSlot(r.Name); ok && slot >= 0 && err == nil {
 		w.p.noteLease(r.Token.Text(), sent, g)
 	}
 	return g, err
@@ -149,7 +150,7 @@ func (w *leaseWatch) Acquire(ctx context.Context, r driver.Request) (driver.Gran
 
 func (w *leaseWatch) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
 	out, err := w.Store.Release(ctx, name, token, keep)
-	if _, slot, ok := driver.SplitSlot(name); ok && slot >= 0 && err == nil && out != driver.OutcomeReleased {
+	if _, slot, ok := fast.SplitSlot(name); ok && slot >= 0 && err == nil && out != driver.OutcomeReleased {
 		w.p.noteLoss(token, "a release finds no hold")
 	}
 	return out, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/redis/rueidis"
 )
 
@@ -19,17 +20,17 @@ func (k *keyer) records(name string) string { return k.lock(name).stem + records
 
 const recordsMark = "r:"
 
-// Record implements driver.Recorder. The records of a name expire when nothing has been recorded
-// for that name during the time [driver.RecordKeep].
-func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
-	if err := cmp.Or(driver.CheckName(name, &s.guarantees), driver.CheckRecords(records)); err != nil {
+// Record implements fast.Recorder. The records of a name expire when nothing has been recorded
+// for that name during the time [fast.RecordKeep].
+func (s *Store) Record(ctx context.Context, name string, records []fast.Record) error {
+	if err := cmp.Or(driver.CheckName(name, &s.guarantees), fast.CheckRecords(records)); err != nil {
 		return err
 	}
 	c, err := s.ready(ctx, false)
 	if err != nil {
 		return err
 	}
-	args := []string{strconv.Itoa(driver.MaxRecords), itoa(driver.RecordKeep.Milliseconds())}
+	args := []string{strconv.Itoa(fast.MaxRecords), itoa(fast.RecordKeep.Milliseconds())}
 	for _, r := range records {
 		args = append(args, r.ID, r.Text)
 	}
@@ -39,8 +40,8 @@ func (s *Store) Record(ctx context.Context, name string, records []driver.Record
 	return nil
 }
 
-// Records implements driver.Recorder.
-func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, error) {
+// Records implements fast.Recorder.
+func (s *Store) Records(ctx context.Context, name string) ([]fast.Record, error) {
 	if err := driver.CheckName(name, &s.guarantees); err != nil {
 		return nil, err
 	}
@@ -52,21 +53,21 @@ func (s *Store) Records(ctx context.Context, name string) ([]driver.Record, erro
 }
 
 // recordsOf returns the records in a reply, sorted by ID.
-func (s *Store) recordsOf(ctx context.Context, reply rueidis.RedisResult) (records []driver.Record, err error) {
+func (s *Store) recordsOf(ctx context.Context, reply rueidis.RedisResult) (records []fast.Record, err error) {
 	flat, err := reply.AsStrSlice()
 	if err != nil {
 		return nil, s.failure(ctx, err)
 	}
 	for i := 0; i+1 < len(flat); i += 2 {
-		records = append(records, driver.Record{ID: flat[i], Text: flat[i+1]})
+		records = append(records, fast.Record{ID: flat[i], Text: flat[i+1]})
 	}
 	sort.Slice(records, func(i, j int) bool { return records[i].ID < records[j].ID })
 	return records, nil
 }
 
-// Recorded implements driver.Recorder. It scans all keys of the records, and reads them, in portions.
+// Recorded implements fast.Recorder. It scans all keys of the records, and reads them, in portions.
 // The newest record of a name has the greatest ID after its first letter, which is its series.
-func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]driver.Record, error) {
+func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]fast.Record, error) {
 	c, err := s.ready(ctx, false)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[stri
 			return nil, err
 		}
 	}
-	all, newest := map[string][]driver.Record{}, map[string]string{}
+	all, newest := map[string][]fast.Record{}, map[string]string{}
 	for names := range slices.Chunk(slices.Collect(maps.Keys(seen)), 500) {
 		calls := make([]scriptCall, len(names))
 		for i, name := range names {
@@ -101,7 +102,7 @@ func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[stri
 			}
 		}
 	}
-	maps.DeleteFunc(all, func(_ string, records []driver.Record) bool { return len(records) == 0 })
+	maps.DeleteFunc(all, func(_ string, records []fast.Record) bool { return len(records) == 0 })
 	return all, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // mostTaken is the greatest number of permits that AcquireSlot supports. It looks at all permits of
@@ -13,7 +14,7 @@ import (
 // permits, the caller must look at one permit after the other.
 const mostTaken = 64
 
-// AcquireSlot implements driver.SlotTaker with one request. The store lacks this ability if it has
+// AcquireSlot implements fast.SlotTaker with one request. The store lacks this ability if it has
 // the option Foreign.
 func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
 	if s.guarantees.Lacks&driver.AbilitySlotTaker != 0 {
@@ -33,7 +34,7 @@ func (s *Store) AcquireSlot(ctx context.Context, r driver.Request, n int, overta
 
 // checkSlots finds the errors in a request for a permit.
 func (s *Store) checkSlots(r *driver.Request, n int) error {
-	if err := driver.CheckSlots(r.Name, n, &s.guarantees); err != nil {
+	if err := fast.CheckSlots(r.Name, n, &s.guarantees); err != nil {
 		return err
 	}
 	if n > mostTaken || !s.fast(r) {
@@ -43,10 +44,10 @@ func (s *Store) checkSlots(r *driver.Request, n int) error {
 }
 
 func (s *Store) acquireSlot(ctx context.Context, c *connected, r *driver.Request, n int, overtake bool) (int, driver.Grant, error) {
-	gate := s.keys.lock(driver.SlotGate(r.Name, n)).keys
+	gate := s.keys.lock(fast.SlotGate(r.Name, n)).keys
 	keys := append(make([]string, 0, 2+2*n), gate[0], gate[3])
 	for i := range n {
-		permit := s.keys.lock(driver.SlotName(r.Name, i)).keys
+		permit := s.keys.lock(fast.SlotName(r.Name, i)).keys
 		keys = append(keys, permit[0], permit[1])
 	}
 	a, err := s.readAnswer(ctx, bothSlotScripts[s.config.strings]().do(ctx, c, keys,
@@ -74,7 +75,7 @@ const (
 // slowSlot takes one permit with the full script.
 func (s *Store) slowSlot(ctx context.Context, c *connected, r *driver.Request, slot int) (int, driver.Grant, error) {
 	permit := *r
-	permit.Name = driver.SlotName(r.Name, slot)
+	permit.Name = fast.SlotName(r.Name, slot)
 	g, err := s.fullAcquire(ctx, c, &permit)
 	return slot, g, err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -32,16 +32,16 @@ func TestSlotsAreListed(t *testing.T) {
 			_, err := l.Acquire(waiting, "job", padlock.Slots(2))
 			over <- err
 		}()
-		for s, err := l.Inspect(t.Context(), driver.SlotGate("job", 2)); len(s.Holds) == 0; s, err = l.Inspect(t.Context(), driver.SlotGate("job", 2)) {
+		for s, err := l.Inspect(t.Context(), fast.SlotGate("job", 2)); len(s.Holds) == 0; s, err = l.Inspect(t.Context(), fast.SlotGate("job", 2)) {
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, under := range []string{"", "j", "job", strings.TrimSuffix(driver.SlotName("job", 0), ":0")} {
+		for _, under := range []string{"", "j", "job", strings.TrimSuffix(fast.SlotName("job", 0), ":0")} {
 			states, err := l.List(t.Context(), under)
 			found := map[int]int{}
 			for _, s := range states {
-				if name, slot, ok := driver.SplitSlot(s.Name); ok && name == "job" {
+				if name, slot, ok := fast.SplitSlot(s.Name); ok && name == "job" {
 					found[slot]++
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
@@ -53,7 +54,7 @@ func TestSwapBehindOneAddress(t *testing.T) {
 		"Acquire": func() error { _, err := s.Acquire(t.Context(), request("new")); return err },
 		"Extend":  func() error { _, err := s.Extend(t.Context(), held.Name, held.Token.Text(), held.TTL); return err },
 		"Record": func() error {
-			return s.Record(t.Context(), "runs", []driver.Record{{ID: "r1", Text: "x"}})
+			return s.Record(t.Context(), "runs", []fast.Record{{ID: "r1", Text: "x"}})
 		},
 	}
 	for what, call := range calls {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/rueidis"
@@ -74,7 +75,7 @@ func TestLooker(t *testing.T) {
 			t.Fatal(err)
 		}
 		take(t, holder, r)
-		if err := holder.(driver.Recorder).Record(t.Context(), r.Name, []driver.Record{{ID: "r1", Text: "x"}}); err != nil {
+		if err := holder.(fast.Recorder).Record(t.Context(), r.Name, []fast.Record{{ID: "r1", Text: "x"}}); err != nil {
 			t.Fatal(err)
 		}
 		if layout == layouts[0] {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/redisconn"
 	"github.com/padlock-go/padlock/storekit"
 )
@@ -27,13 +28,13 @@ type Store struct {
 var _ interface {
 	driver.Store
 	driver.Waiter
-	driver.Passer
-	driver.SlotTaker
-	driver.BatchExtender
+	fast.Passer
+	fast.SlotTaker
+	fast.BatchExtender
 	driver.Converter
 	driver.Admin
 	driver.FenceRaiser
-	driver.Recorder
+	fast.Recorder
 	driver.Reporter
 	driver.Places
 } = (*Store)(nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/storekit/decide"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -13,12 +14,12 @@ import (
 var _ interface {
 	driver.Store
 	driver.Waiter
-	driver.Passer
+	fast.Passer
 	driver.Converter
 	driver.Admin
 	driver.FenceRaiser
-	driver.BatchExtender
-	driver.Recorder
+	fast.BatchExtender
+	fast.Recorder
 	driver.Reporter
 	driver.Places
 } = (*Store)(nil)
@@ -47,7 +48,7 @@ func (s *Store) Convert(ctx context.Context, r driver.Request) (driver.Grant, er
 	return res.answer(now), err
 }
 
-// Pass implements driver.Passer.
+// Pass implements fast.Passer.
 func (s *Store) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
 	if err := cmp.Or(driver.CheckToken(token), next.Validate(&s.promises)); err != nil {
 		return driver.OutcomeGone, driver.Grant{}, err
@@ -252,7 +253,7 @@ func (s *Store) SamePlace(driver.Store) bool { return false }
 // Prune removes the rows of names that have not been used for a long time. The option [Keep] says
 // for how long. Prune returns how many rows it removed. If a name is used again after its row was
 // removed, its next fence is still higher than its last one. Prune also removes records that are
-// older than [driver.RecordKeep], but does not count them. The store also prunes by itself, in the
+// older than [fast.RecordKeep], but does not count them. The store also prunes by itself, in the
 // background.
 func (s *Store) Prune(ctx context.Context) (int, error) {
 	if err := ctx.Err(); err != nil {

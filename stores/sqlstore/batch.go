@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
@@ -25,10 +26,10 @@ const (
 	maxAlone = 8
 )
 
-// ExtendBatch implements driver.BatchExtender. It extends up to 256 exclusive holds with one
+// ExtendBatch implements fast.BatchExtender. It extends up to 256 exclusive holds with one
 // statement. A hold gets a statement of its own if it is shared or lost, or if somebody else has
 // locked its row at that moment.
-func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]driver.Extended, error) {
+func (s *Store) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
 	for i := range holds {
 		h := &holds[i]
 		if err := driver.CheckExtend(h.Name, h.Token.Text(), h.TTL, &s.promises); err != nil {
@@ -40,7 +41,7 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 		return nil, err
 	}
 	defer done()
-	out := make([]driver.Extended, len(holds))
+	out := make([]fast.Extended, len(holds))
 	var together, alone []int
 	for i := range holds {
 		if holds[i].TTL == 0 {
@@ -58,8 +59,8 @@ func (s *Store) ExtendBatch(ctx context.Context, holds []driver.Extension) ([]dr
 
 // extendTogether extends some of the holds with one statement. The argument indexes says which
 // ones. The result contains the indexes of the holds that need statements of their own.
-func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, indexes []int, out []driver.Extended) (alone []int) {
-	some := make([]driver.Extension, len(indexes))
+func (s *Store) extendTogether(ctx context.Context, holds []fast.Extension, indexes []int, out []fast.Extended) (alone []int) {
+	some := make([]fast.Extension, len(indexes))
 	for i, at := range indexes {
 		some[i] = holds[at]
 	}
@@ -86,7 +87,7 @@ func (s *Store) extendTogether(ctx context.Context, holds []driver.Extension, in
 
 // extendAlone extends some of the holds, each with a statement of its own, as Extend does. The
 // argument indexes says which ones.
-func (s *Store) extendAlone(ctx context.Context, holds []driver.Extension, indexes []int, out []driver.Extended) {
+func (s *Store) extendAlone(ctx context.Context, holds []fast.Extension, indexes []int, out []fast.Extended) {
 	var all sync.WaitGroup
 	slots := make(chan struct{}, maxAlone)
 	for _, at := range indexes {
@@ -133,7 +134,7 @@ func newBatchStatement(d *dialect, t tables) string {
 // prolongMany extends live exclusive holds. For each lease that it has extended, it returns how
 // long the lease still lasts. MySQL tells only how many rows the statement has changed. If it was
 // not all of them, no lease counts as extended.
-func (t *table) prolongMany(ctx context.Context, holds []driver.Extension) (left leases, err error) {
+func (t *table) prolongMany(ctx context.Context, holds []fast.Extension) (left leases, err error) {
 	if t.dialect == dialects[SQLite] {
 		text, args := t.listOfRows(holds)
 		return t.runExtend(ctx, holds, text, args...)
@@ -165,12 +166,12 @@ type leases map[holdKey]time.Duration
 
 type holdKey struct{ name, token string }
 
-func keyOf(h *driver.Extension) holdKey { return holdKey{h.Name, h.Token.Text()} }
+func keyOf(h *fast.Extension) holdKey { return holdKey{h.Name, h.Token.Text()} }
 
 // allOf returns the new leases of the holds after a statement has extended all of them. Each lease
 // lasts for the TTL of its hold. If a hold is in the list twice, with two TTLs, allOf returns the
 // shorter one, because the statement may have used either.
-func allOf(holds []driver.Extension) leases {
+func allOf(holds []fast.Extension) leases {
 	left := make(leases, len(holds))
 	for i := range holds {
 		key, ttl := keyOf(&holds[i]), holds[i].TTL
@@ -184,7 +185,7 @@ func allOf(holds []driver.Extension) leases {
 
 // runExtend runs a statement that extends holds, and returns the leases of the extended holds. The
 // statement must return one row for each hold that it has extended, with the hold's name and token.
-func (t *table) runExtend(ctx context.Context, holds []driver.Extension, text string, args ...any) (left leases, err error) {
+func (t *table) runExtend(ctx context.Context, holds []fast.Extension, text string, args ...any) (left leases, err error) {
 	rows, err := t.query(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func (t *table) runExtend(ctx context.Context, holds []driver.Extension, text st
 // listOfRows makes the statement for SQLite. The text of the statement contains one row for each
 // hold. To keep the number of different texts small, listOfRows adds empty rows until the number of
 // rows is a power of two. An empty row matches no hold.
-func (t *table) listOfRows(holds []driver.Extension) (text string, args []any) {
+func (t *table) listOfRows(holds []fast.Extension) (text string, args []any) {
 	n := 1
 	for n < len(holds) {
 		n *= 2

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/storekit"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
@@ -186,7 +186,7 @@ func (t *table) removeOne(ctx context.Context, r oldRow) (bool, error) {
 func (s *Store) pruneRecords(ctx context.Context) error {
 	ctx, cancel := dbms.Bound(ctx)
 	defer cancel()
-	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.prune, driver.RecordKeep.Microseconds())
+	_, err := s.rows.db.ExecContext(ctx, s.rows.sql.records.prune, fast.RecordKeep.Microseconds())
 	return err
 }
 

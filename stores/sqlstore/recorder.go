@@ -5,14 +5,15 @@ import (
 	"context"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/sqlstore/internal/dbms"
 )
 
-// Record implements driver.Recorder. If the table of records does not exist, Record makes it. If
-// the user may not make tables, the error says what to do. Records are removed [driver.RecordKeep]
+// Record implements fast.Recorder. If the table of records does not exist, Record makes it. If
+// the user may not make tables, the error says what to do. Records are removed [fast.RecordKeep]
 // after they were written.
-func (s *Store) Record(ctx context.Context, name string, records []driver.Record) error {
-	if err := cmp.Or(driver.CheckName(name, &s.promises), driver.CheckRecords(records)); err != nil {
+func (s *Store) Record(ctx context.Context, name string, records []fast.Record) error {
+	if err := cmp.Or(driver.CheckName(name, &s.promises), fast.CheckRecords(records)); err != nil {
 		return err
 	}
 	ctx, done, err := dbms.Begin(ctx, &s.calls, s.check)
@@ -55,14 +56,14 @@ func (s *Store) execRecord(ctx context.Context, text string, args ...any) error 
 	}
 }
 
-// Records implements driver.Recorder.
-func (s *Store) Records(ctx context.Context, name string) (records []driver.Record, err error) {
+// Records implements fast.Recorder.
+func (s *Store) Records(ctx context.Context, name string) (records []fast.Record, err error) {
 	if err := driver.CheckName(name, &s.promises); err != nil {
 		return nil, err
 	}
 	err = s.readRecords(ctx, s.rows.sql.records.read, func(scan func(...any) error) error {
 		var id []byte
-		var r driver.Record
+		var r fast.Record
 		err := scan(&id, &r.Text)
 		r.ID = string(id)
 		records = append(records, r)
@@ -71,13 +72,13 @@ func (s *Store) Records(ctx context.Context, name string) (records []driver.Reco
 	return records, err
 }
 
-// Recorded implements driver.Recorder.
-func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]driver.Record, error) {
-	all := map[string][]driver.Record{}
+// Recorded implements fast.Recorder.
+func (s *Store) Recorded(ctx context.Context, prefix string, most int) (map[string][]fast.Record, error) {
+	all := map[string][]fast.Record{}
 	from, to := rangeOf(prefix)
 	err := s.readRecords(ctx, s.rows.sql.records.newest, func(scan func(...any) error) error {
 		var name, id []byte
-		var r driver.Record
+		var r fast.Record
 		err := scan(&name, &id, &r.Text)
 		r.ID = string(id)
 		all[string(name)] = append(all[string(name)], r)

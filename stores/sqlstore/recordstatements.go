@@ -3,7 +3,7 @@ package sqlstore
 import (
 	"strconv"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // The table of records has one row for each record.
@@ -24,7 +24,7 @@ type recordStatements struct {
 func newRecordStatements(d *dialect, t tables) recordStatements {
 	id, upsert := d.binary, "ON CONFLICT (name, id) DO UPDATE SET body = excluded.body, written = excluded.written"
 	if d == dialects[MySQL] {
-		id, upsert = "varbinary("+strconv.Itoa(driver.MaxRecordID)+")", "ON DUPLICATE KEY UPDATE body = VALUES(body), written = VALUES(written)"
+		id, upsert = "varbinary("+strconv.Itoa(fast.MaxRecordID)+")", "ON DUPLICATE KEY UPDATE body = VALUES(body), written = VALUES(written)"
 	}
 	series := " WHERE name = ? AND id >= ? AND id < ?"
 	return recordStatements{
@@ -34,7 +34,7 @@ func newRecordStatements(d *dialect, t tables) recordStatements {
 		// In a DELETE, MySQL rejects a plain subquery on the same table, and accepts a derived
 		// table.
 		trim: d.bind("DELETE FROM " + t.runs + series + " AND id < (SELECT id FROM (SELECT id FROM " + t.runs + series +
-			" ORDER BY id DESC LIMIT 1 OFFSET " + strconv.Itoa(driver.MaxRecords-1) + ") AS least)"),
+			" ORDER BY id DESC LIMIT 1 OFFSET " + strconv.Itoa(fast.MaxRecords-1) + ") AS least)"),
 		read: d.bind("SELECT id, body FROM " + t.runs + " WHERE name = ? ORDER BY id"),
 		newest: d.bind("SELECT r.name, r.id, r.body FROM " + t.runs + " AS r JOIN (SELECT name, MAX(written) AS newest FROM " + t.runs +
 			" WHERE name >= ? AND name < ? GROUP BY name ORDER BY newest DESC LIMIT ?) AS n ON n.name = r.name ORDER BY r.name, r.id"),

@@ -125,7 +125,7 @@ func TestNilBytes(t *testing.T) {
 func TestLongNamesBehindAPrefix(t *testing.T) {
 	ctx := t.Context()
 	for _, prefix := range []string{"p:", strings.Repeat("p", 900), strings.Repeat("p", driver.MaxName-75)} {
-		l := padlock.New(driver.WithPrefix(memstore.New(), prefix))
+		l := padlock.New(padlock.WithPrefix(memstore.New(), prefix))
 		defer l.Close(context.Background())
 		for _, n := range []int{driver.MaxName - len(prefix), driver.MaxName - len(prefix) + 1, driver.MaxName, 5000} {
 			name := strings.Repeat("k", n-1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/memstore"
 	"github.com/padlock-go/padlock/web/session/sessionstore"
 	"github.com/padlock-go/padlock/web/session/sessiontest"
@@ -194,7 +195,7 @@ func TestRequests(t *testing.T) {
 	token := driver.TokenOf(marker)
 	r := driver.Request{Name: "job", Token: token, Replaces: token, Spent: []driver.Token{token, token}}
 	moved := sessionstore.Moved{To: sessionstore.KeyOf(marker)}
-	for _, v := range []any{token, &token, r, &r, driver.Extension{Name: "job", Token: token}, []driver.Extension{{Token: token}},
+	for _, v := range []any{token, &token, r, &r, fast.Extension{Name: "job", Token: token}, []fast.Extension{{Token: token}},
 		moved, sessionstore.Change{Move: moved}, sessionstore.Record{Moved: moved}, moved.To, &sessionstore.MovedError{Moved: moved}} {
 		for _, how := range shown([]string{marker}, v) {
 			t.Errorf("%T: %s", v, how)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/sqlstore"
 )
 
@@ -103,14 +104,14 @@ func (d database) countedBy(t *testing.T, count adder) *party {
 }
 
 // extensions are renewals of n holds. The names are not in order.
-func extensions(n int, ttl time.Duration) (all []driver.Extension) {
+func extensions(n int, ttl time.Duration) (all []fast.Extension) {
 	for i := range n {
-		all = append(all, driver.Extension{Name: fmt.Sprintf("%x-%d", i*7919%256, i), Token: driver.TokenOf(fmt.Sprint("token", i)), TTL: ttl})
+		all = append(all, fast.Extension{Name: fmt.Sprintf("%x-%d", i*7919%256, i), Token: driver.TokenOf(fmt.Sprint("token", i)), TTL: ttl})
 	}
 	return all
 }
 
-func takeAll(t *testing.T, s driver.Store, all []driver.Extension, ttl time.Duration) {
+func takeAll(t *testing.T, s driver.Store, all []fast.Extension, ttl time.Duration) {
 	t.Helper()
 	for _, h := range all {
 		_, err := s.Acquire(t.Context(), driver.Request{Name: h.Name, Token: h.Token, TTL: ttl})
@@ -177,7 +178,7 @@ func (d database) batchOfEachKind(t *testing.T) {
 	_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[2].Name, Token: driver.TokenOf("other"), TTL: time.Minute})
 	noError(t, err)
 	release(3) // from now on, two readers have this name
-	all = append(all, driver.Extension{Name: all[3].Name, Token: driver.TokenOf("reader"), TTL: 10 * time.Minute})
+	all = append(all, fast.Extension{Name: all[3].Name, Token: driver.TokenOf("reader"), TTL: 10 * time.Minute})
 	for _, token := range []string{all[3].Token.Text(), "reader"} {
 		_, err := p.store.Acquire(t.Context(), driver.Request{Name: all[3].Name, Token: driver.TokenOf(token + "'s"), TTL: time.Minute, Shared: true})
 		noError(t, err)
@@ -216,7 +217,7 @@ func (d database) batchOfEachKind(t *testing.T) {
 // least the lease that its answers say.
 func (d database) batchOfOneToken(t *testing.T) {
 	p, _ := d.counted(t)
-	all := []driver.Extension{
+	all := []fast.Extension{
 		{Name: "one kept", Token: driver.TokenOf("same"), TTL: 5 * time.Minute}, {Name: "one lost", Token: driver.TokenOf("same"), TTL: 5 * time.Minute},
 		{Name: "twice", Token: driver.TokenOf("twice"), TTL: 5 * time.Minute}, {Name: "twice", Token: driver.TokenOf("twice"), TTL: time.Hour},
 		{Name: "back", Token: driver.TokenOf("back"), TTL: time.Hour}, {Name: "back", Token: driver.TokenOf("back"), TTL: 5 * time.Minute},

@@ -41,7 +41,7 @@ var mutants = []mutant{
 		open: func(s driver.Store, k *shared) driver.Store { return anyRelease{wrap{s}, k} }},
 	{name: "window from the reply", within: 4000, seen: []string{"I1"}, load: paused,
 		open: func(s driver.Store, k *shared) driver.Store { return fromReply{wrap{s}, k} }},
-	{name: "no drift margin", within: 8000, seen: []string{"I1"}, load: paused, quick: true, clock: fast{driver.SystemClock()},
+	{name: "no drift margin", within: 8000, seen: []string{"I1"}, load: paused, quick: true, clock: fastClock{driver.SystemClock()},
 		open: func(s driver.Store, _ *shared) driver.Store { return noMargin{wrap{onServer{wrap{s}}}} }},
 	{name: "promotion without the sole-reader test", within: 2000, seen: []string{"I1", "I2"},
 		load: func(l *soak.Load) { l.Shared, l.Convert, l.MaxHold = 60, 20, 10*time.Millisecond },

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
@@ -28,7 +29,7 @@ type doubled struct {
 
 func (s doubled) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	g, err := s.onServer.Acquire(ctx, r)
-	if _, slot, ok := driver.SplitSlot(r.Name); ok && slot >= 0 && errors.Is(err, driver.ErrHeld) && s.every(3, "permit") {
+	if _, slot, ok := fast.SplitSlot(r.Name); ok && slot >= 0 && errors.Is(err, driver.ErrHeld) && s.every(3, "permit") {
 		return driver.Grant{Fence: uint64(time.Now().UnixMicro()), TTL: r.TTL}, nil
 	}
 	return g, err

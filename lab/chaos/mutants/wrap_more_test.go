@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // noCoolDown frees at once a name that should cool down.
@@ -49,7 +50,7 @@ func (s unqueued) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 type passing struct{ onServer }
 
 func (s passing) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
-	out, g, err := s.Store.(driver.Passer).Pass(ctx, token, next)
+	out, g, err := s.Store.(fast.Passer).Pass(ctx, token, next)
 	g.From = 0
 	return out, g, err
 }

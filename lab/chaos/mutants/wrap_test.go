@@ -133,15 +133,15 @@ func (s noMargin) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 	return full(s.wrap.Wait(ctx, r, reserve))
 }
 
-// fast is a server's clock that gains 0.8 %.
-type fast struct{ driver.Clock }
+// fastClock is a server's clock that gains 0.8 %.
+type fastClock struct{ driver.Clock }
 
-func (c fast) Now() driver.Instant {
+func (c fastClock) Now() driver.Instant {
 	at := c.Clock.Now()
 	return at + at%driver.Instant(time.Hour*24*365)*8/1000
 }
 
-func (c fast) AfterFunc(d time.Duration, f func()) func() bool {
+func (c fastClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return c.Clock.AfterFunc(d*992/1000, f)
 }
 

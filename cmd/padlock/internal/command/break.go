@@ -15,6 +15,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -73,8 +74,8 @@ func (a *app) breakCommand() *cobra.Command {
 		ValidArgsFunction:     a.completeName,
 		RunE: func(c *cobra.Command, args []string) error {
 			set.fenced = c.Flags().Changed("fence")
-			if c.Flags().Changed("slot") && (set.slot < 0 || set.slot >= driver.MaxSlots) {
-				return usage("--slot %d: the slots of a name are 0 to %d", set.slot, driver.MaxSlots-1)
+			if c.Flags().Changed("slot") && (set.slot < 0 || set.slot >= fast.MaxSlots) {
+				return usage("--slot %d: the slots of a name are 0 to %d", set.slot, fast.MaxSlots-1)
 			}
 			if !a.json && isTerminal(os.Stdin) && isTerminal(os.Stderr) {
 				set.question = asker(os.Stdin, os.Stderr)
@@ -107,7 +108,7 @@ func (a *app) breakLock(ctx context.Context, set *breaking, name string) error {
 	defer a.close(l)
 	out := broken{named: newNamed(name)}
 	if set.slot >= 0 {
-		out.Slot, name = &set.slot, driver.SlotName(name, set.slot)
+		out.Slot, name = &set.slot, fast.SlotName(name, set.slot)
 	}
 	s, err := sampler.Look(ctx, l, name, 0)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // breakRow is one situation in which an operator breaks a lock.
@@ -144,10 +145,10 @@ func TestBreakOutcomes(t *testing.T) {
 		"shared, with an older fence":      {hold: share, fence: 7, status: exitHeld, says: `^deploy has changed hands`},
 		"a cool-down":                      {hold: end(time.Minute), fence: 0, says: `^deploy is broken: it was cooling down until `},
 		"a cool-down, with another fence":  {hold: end(time.Minute), fence: 7, status: exitHeld, says: `^deploy has changed hands`},
-		"a permit":                         {name: driver.SlotName("deploy", 3), hold: acquire(driver.SlotName("deploy", 3)), fence: 0, says: `^slot 3 of deploy is broken`},
-		"a permit, with another fence":     {name: driver.SlotName("deploy", 3), hold: acquire(driver.SlotName("deploy", 3)), fence: 7, status: exitHeld, says: `^slot 3 of deploy has changed hands: .*\(see padlock status deploy\)$`},
-		"a free permit":                    {name: driver.SlotName("deploy", 3), hold: none, fence: 7, says: `^slot 3 of deploy is free; there is nothing to break$`},
-		"a lock with permits":              {hold: acquire(driver.SlotName("deploy", 3)), store: listed, fence: 7, says: `^deploy is free; there is nothing to break, but 1 slot is held; to break one: padlock break --slot N deploy$`},
+		"a permit":                         {name: fast.SlotName("deploy", 3), hold: acquire(fast.SlotName("deploy", 3)), fence: 0, says: `^slot 3 of deploy is broken`},
+		"a permit, with another fence":     {name: fast.SlotName("deploy", 3), hold: acquire(fast.SlotName("deploy", 3)), fence: 7, status: exitHeld, says: `^slot 3 of deploy has changed hands: .*\(see padlock status deploy\)$`},
+		"a free permit":                    {name: fast.SlotName("deploy", 3), hold: none, fence: 7, says: `^slot 3 of deploy is free; there is nothing to break$`},
+		"a lock with permits":              {hold: acquire(fast.SlotName("deploy", 3)), store: listed, fence: 7, says: `^deploy is free; there is nothing to break, but 1 slot is held; to break one: padlock break --slot N deploy$`},
 		"freed meanwhile":                  {hold: acquire("deploy"), store: changed(func(*padlock.Locker) {}), fence: 0, says: "^deploy is free; there is nothing to break$"},
 		"taken by another one meanwhile":   {hold: acquire("deploy"), store: changed(func(l *padlock.Locker) { acquire("deploy")(t, l) }), fence: 0, status: exitHeld, says: "^deploy has changed hands: its fence is [0-9]+ now"},
 		"held by PHP, with a fence":        {hold: none, store: foreign, fence: 7, status: exitHeld, says: `^deploy is held by a program other than padlock; this hold has no fence to compare, so nothing was broken \(to break whatever hold there is: padlock break --yes deploy\)$`},
@@ -187,7 +188,7 @@ func breakIn(t *testing.T, c *breakRow) (status int, text string) {
 	set := c.set
 	set.slot = -1
 	name := c.name
-	if base, number, ok := driver.SplitSlot(name); ok {
+	if base, number, ok := fast.SplitSlot(name); ok {
 		name, set.slot = base, number
 	}
 	if c.fence != unfenced {

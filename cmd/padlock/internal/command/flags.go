@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // seconds is a flag for a duration: seconds with fractions, as in flock(1), or a Go duration.
@@ -104,8 +104,8 @@ func (n *slotCount) Type() string { return "N" }
 
 func (n *slotCount) Set(text string) error {
 	count, err := strconv.Atoi(text)
-	if err != nil || count < 1 || count > driver.MaxSlots {
-		return fmt.Errorf("a name has 1 to %d slots", driver.MaxSlots)
+	if err != nil || count < 1 || count > fast.MaxSlots {
+		return fmt.Errorf("a name has 1 to %d slots", fast.MaxSlots)
 	}
 	*n = slotCount(count)
 	return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // acquireOnce takes the lock on NAME, or one of its slots, or the locks on NAME and on all names of
@@ -133,7 +133,7 @@ func (f *front) lockOfError(err error) string {
 // title returns the text that describes a lock in messages.
 func (f *front) title(name string) string {
 	if f.lock != nil && f.lock.Slot() >= 0 {
-		return title(driver.SlotName(name, f.lock.Slot()))
+		return title(fast.SlotName(name, f.lock.Slot()))
 	}
 	return show(name)
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // ownLock reports whether the holder of the lock has started this process, directly or not. The
@@ -52,7 +52,7 @@ func (f *front) outerLock(name string) (derived string, fence uint64) {
 	}
 	fence, _ = strconv.ParseUint(os.Getenv("PADLOCK_FENCE"), 10, 64)
 	if n, err := strconv.Atoi(slot); isSlot && err == nil {
-		name = driver.SlotName(name, n)
+		name = fast.SlotName(name, n)
 	}
 	return name, fence
 }

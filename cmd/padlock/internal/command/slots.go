@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // slotsFailure returns the failure that names the holders of the slots.
@@ -55,9 +55,9 @@ func slotOf(lock *padlock.Lock) *int {
 	return nil
 }
 
-// withoutSlot returns the name that the user gave: without the suffix of driver.SlotName.
+// withoutSlot returns the name that the user gave: without the suffix of fast.SlotName.
 func withoutSlot(name string) string {
-	if base, _, ok := driver.SplitSlot(name); ok {
+	if base, _, ok := fast.SplitSlot(name); ok {
 		return base
 	}
 	return name
@@ -66,7 +66,7 @@ func withoutSlot(name string) string {
 // operands returns the arguments that select a name or a slot. They belong at the end of a command
 // line.
 func operands(name string) string {
-	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
+	if base, number, ok := fast.SplitSlot(name); ok && number >= 0 {
 		return fmt.Sprintf("--slot %d %s", number, show(base))
 	}
 	return show(name)

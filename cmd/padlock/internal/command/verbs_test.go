@@ -16,6 +16,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/doctor"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -167,7 +168,7 @@ func TestListThatIsIncomplete(t *testing.T) {
 // A held lock whose name looks like that of a slot is not free for status and break.
 func TestStatusOfNamesThatLookLikeSlots(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"job#3", driver.SlotName("job", 3), driver.SlotGate("job", 3)} {
+	for _, name := range []string{"job#3", fast.SlotName("job", 3), fast.SlotGate("job", 3)} {
 		store := inMemory(t)
 		p := opening(store)
 		if _, err := padlock.New(store).Acquire(t.Context(), name, padlock.NoRenewal()); err != nil {
@@ -187,7 +188,7 @@ func TestStatusOfNamesThatLookLikeSlots(t *testing.T) {
 // status says so if it cannot list all slots of the name. Its exit status is about the lock.
 func TestSlotsThatAreNotListed(t *testing.T) {
 	t.Parallel()
-	slot := []driver.State{{Name: driver.SlotName("job", 1), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}}}
+	slot := []driver.State{{Name: fast.SlotName("job", 1), Holds: []driver.Hold{{Holder: driver.Holder{Host: "web-3", PID: 1}}}}}
 	for _, c := range []struct {
 		store *partial
 		want  []string

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/printable"
 )
 
@@ -107,7 +107,7 @@ func EndOfHold(h padlock.Hold) time.Time {
 
 // Title describes a name in messages. The name may be that of a slot.
 func Title(name string) string {
-	if base, number, ok := driver.SplitSlot(name); ok && number >= 0 {
+	if base, number, ok := fast.SplitSlot(name); ok && number >= 0 {
 		return fmt.Sprintf("slot %d of %s", number, Show(base))
 	}
 	return Show(name)

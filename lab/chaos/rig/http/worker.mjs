@@ -121,7 +121,7 @@ async function take(name, wait, { shared = false, slots = 0 }, again = false) {
     return err;
   }
   holds += 1n;
-  const about = { name: slots ? `${name}\x1fslot:${lock.slot}` : name, hold: first | holds }; // driver.SlotName
+  const about = { name: slots ? `${name}\x1fslot:${lock.slot}` : name, hold: first | holds }; // fast.SlotName
   let over = false;
   lock.signal.addEventListener("abort", () => over || monitor.log("lost", { err: "lost", ...about }));
   const until = claim(lock);

@@ -194,7 +194,7 @@ class Worker:
                 log("broken", call=begun, name=name, err="I8 released, and held all the same")
             return str(why)
         self.count += 1
-        about = {"name": f"{name}\x1fslot:{hold.slot}" if slots else name, "hold": self.first | self.count}  # driver.SlotName
+        about = {"name": f"{name}\x1fslot:{hold.slot}" if slots else name, "hold": self.first | self.count}  # fast.SlotName
         until, at = hold.until(), now()
         log("acquired", at, call=begun, fence=hold.fence, ttl=hold.ttl, until=until, **about, **uses)
         lost = self.work(hold, about, shared)

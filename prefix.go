@@ -1,4 +1,4 @@
-package driver
+package padlock
 
 import (
 	"context"
@@ -6,57 +6,73 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // WithPrefix returns a store that keeps its locks in s, puts the prefix before each name, and
 // cannot reach other names of s. So tenants can share a server:
 //
-//	tenant := padlock.New(driver.WithPrefix(store, "tenant-7:"), padlock.KeepStoreOpen())
+//	tenant := padlock.New(padlock.WithPrefix(store, "tenant-7:"), padlock.KeepStoreOpen())
 //
 // No prefix may be the beginning of another one: end each with a character that occurs nowhere else
 // in a prefix, such as ':'. The empty prefix changes nothing. The prefix shortens
 // Guarantees.MaxName; if it leaves no room, every call returns ErrInvalid. Each prefix has its own
 // StoreID. Close closes s. State.Path and the errors of s may show the prefix.
-func WithPrefix(s Store, prefix string) Store {
+func WithPrefix(s driver.Store, prefix string) driver.Store {
 	if prefix == "" {
 		return s
 	}
-	// The result has no Unwrap, because it changes names: see As.
+	// The result has no Unwrap, because it changes names: see driver.As.
 	p := &prefixed{inner: s, prefix: prefix, guarantees: s.Guarantees()}
 	g := &p.guarantees
 	if g.MaxName == 0 {
-		g.MaxName = MaxName
+		g.MaxName = driver.MaxName
 	}
 	g.MaxName = max(1, g.MaxName-len(prefix))
-	for ability, all := range abilityOf {
-		has := func(s Store) bool { return reflect.TypeOf(s).Implements(ability) }
-		if find(s, all, has) == nil {
-			g.Lacks |= all
+	for ability, has := range map[driver.Ability]bool{
+		driver.AbilityWaiter:        able[driver.Waiter](s),
+		driver.AbilitySlotTaker:     able[fast.SlotTaker](s),
+		driver.AbilityBatchExtender: able[fast.BatchExtender](s),
+		driver.AbilityPasser:        able[fast.Passer](s),
+		driver.AbilityConverter:     able[driver.Converter](s),
+		driver.AbilityFenceRaiser:   able[driver.FenceRaiser](s),
+		driver.AbilityFileSharer:    able[fast.FileSharer](s),
+		driver.AbilityStoreID:       able[driver.Places](s),
+		driver.AbilityRecorder:      able[fast.Recorder](s),
+		driver.AbilityReporter:      able[driver.Reporter](s),
+
+		driver.AbilityInspect | driver.AbilityList | driver.AbilityBreak: able[driver.Admin](s),
+	} {
+		if !has {
+			g.Lacks |= ability
 		}
 	}
-	if _, ok := As[Places](s); !ok {
-		g.Lacks |= AbilityStoreID
-	}
 	return p
+}
+
+func able[T any](s driver.Store) bool {
+	_, ok := driver.As[T](s)
+	return ok
 }
 
 // prefixed is a store whose names begin with prefix in the inner store. It has the methods of all
 // optional interfaces, and lacks those that the inner store lacks. It embeds nothing: a method that
 // somebody forgets to write here is missing, and never reaches names without the prefix.
 type prefixed struct {
-	inner      Store
+	inner      driver.Store
 	prefix     string
-	guarantees Guarantees
+	guarantees driver.Guarantees
 }
 
 // prepend adds the prefix to *name. It checks the name first, because the inner store sees the name
 // only with the prefix and would accept an empty name.
 func (p *prefixed) prepend(name *string) error {
-	if err := CheckName(*name, &p.guarantees); err != nil {
+	if err := driver.CheckName(*name, &p.guarantees); err != nil {
 		return err
 	}
 	*name = p.prefix + *name
@@ -66,7 +82,7 @@ func (p *prefixed) prepend(name *string) error {
 // reach returns the inner store as a T, which is Store or an optional interface, and adds the
 // prefix to *name. Every method that takes a name begins with it.
 func reach[T any](p *prefixed, name *string) (T, error) {
-	s, ok := As[T](p.inner)
+	s, ok := driver.As[T](p.inner)
 	if !ok {
 		return s, errors.ErrUnsupported
 	}
@@ -91,36 +107,36 @@ func (p *prefixed) shorten(name string) (short string, ok bool) {
 	return short, ok && short != ""
 }
 
-func (p *prefixed) Acquire(ctx context.Context, r Request) (Grant, error) {
-	return with(p, &r.Name, func(s Store) (Grant, error) { return s.Acquire(ctx, r) })
+func (p *prefixed) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	return with(p, &r.Name, func(s driver.Store) (driver.Grant, error) { return s.Acquire(ctx, r) })
 }
 
-func (p *prefixed) Extend(ctx context.Context, name, token string, ttl time.Duration) (Grant, error) {
-	return with(p, &name, func(s Store) (Grant, error) { return s.Extend(ctx, name, token, ttl) })
+func (p *prefixed) Extend(ctx context.Context, name, token string, ttl time.Duration) (driver.Grant, error) {
+	return with(p, &name, func(s driver.Store) (driver.Grant, error) { return s.Extend(ctx, name, token, ttl) })
 }
 
-func (p *prefixed) Release(ctx context.Context, name, token string, keep time.Duration) (Outcome, error) {
-	return with(p, &name, func(s Store) (Outcome, error) { return s.Release(ctx, name, token, keep) })
+func (p *prefixed) Release(ctx context.Context, name, token string, keep time.Duration) (driver.Outcome, error) {
+	return with(p, &name, func(s driver.Store) (driver.Outcome, error) { return s.Release(ctx, name, token, keep) })
 }
 
-func (p *prefixed) Guarantees() Guarantees { return p.guarantees }
+func (p *prefixed) Guarantees() driver.Guarantees { return p.guarantees }
 
 func (p *prefixed) Close() error { return p.inner.Close() }
 
-func (p *prefixed) Wait(ctx context.Context, r Request, reserve bool) (Grant, error) {
-	return with(p, &r.Name, func(s Waiter) (Grant, error) { return s.Wait(ctx, r, reserve) })
+func (p *prefixed) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	return with(p, &r.Name, func(s driver.Waiter) (driver.Grant, error) { return s.Wait(ctx, r, reserve) })
 }
 
-func (p *prefixed) AcquireSlot(ctx context.Context, r Request, n int, overtake bool) (int, Grant, error) {
-	s, err := reach[SlotTaker](p, &r.Name)
+func (p *prefixed) AcquireSlot(ctx context.Context, r driver.Request, n int, overtake bool) (int, driver.Grant, error) {
+	s, err := reach[fast.SlotTaker](p, &r.Name)
 	if err != nil {
-		return 0, Grant{}, err
+		return 0, driver.Grant{}, err
 	}
 	return s.AcquireSlot(ctx, r, n, overtake)
 }
 
-func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extended, error) {
-	s, ok := As[BatchExtender](p.inner)
+func (p *prefixed) ExtendBatch(ctx context.Context, holds []fast.Extension) ([]fast.Extended, error) {
+	s, ok := driver.As[fast.BatchExtender](p.inner)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
@@ -133,35 +149,35 @@ func (p *prefixed) ExtendBatch(ctx context.Context, holds []Extension) ([]Extend
 	return s.ExtendBatch(ctx, inner)
 }
 
-func (p *prefixed) Pass(ctx context.Context, token string, next Request) (Outcome, Grant, error) {
-	s, err := reach[Passer](p, &next.Name)
+func (p *prefixed) Pass(ctx context.Context, token string, next driver.Request) (driver.Outcome, driver.Grant, error) {
+	s, err := reach[fast.Passer](p, &next.Name)
 	if err != nil {
-		return OutcomeGone, Grant{}, err
+		return driver.OutcomeGone, driver.Grant{}, err
 	}
 	return s.Pass(ctx, token, next)
 }
 
-func (p *prefixed) Convert(ctx context.Context, r Request) (Grant, error) {
-	return with(p, &r.Name, func(s Converter) (Grant, error) { return s.Convert(ctx, r) })
+func (p *prefixed) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	return with(p, &r.Name, func(s driver.Converter) (driver.Grant, error) { return s.Convert(ctx, r) })
 }
 
-func (p *prefixed) Inspect(ctx context.Context, name string) (State, error) {
-	s, err := reach[Admin](p, &name)
+func (p *prefixed) Inspect(ctx context.Context, name string) (driver.State, error) {
+	s, err := reach[driver.Admin](p, &name)
 	if err != nil {
-		return State{}, err
+		return driver.State{}, err
 	}
 	state, err := s.Inspect(ctx, name)
 	state.Name = strings.TrimPrefix(state.Name, p.prefix)
 	return state, err
 }
 
-func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
-	s, ok := As[Admin](p.inner)
+func (p *prefixed) List(ctx context.Context, prefix string) ([]driver.State, error) {
+	s, ok := driver.As[driver.Admin](p.inner)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
 	states, err := s.List(ctx, p.prefix+prefix)
-	var out []State
+	var out []driver.State
 	for _, state := range states {
 		if state.Name, ok = p.shorten(state.Name); ok {
 			out = append(out, state)
@@ -171,11 +187,11 @@ func (p *prefixed) List(ctx context.Context, prefix string) ([]State, error) {
 }
 
 func (p *prefixed) Break(ctx context.Context, name string, seenFence uint64) (uint64, error) {
-	return with(p, &name, func(s Admin) (uint64, error) { return s.Break(ctx, name, seenFence) })
+	return with(p, &name, func(s driver.Admin) (uint64, error) { return s.Break(ctx, name, seenFence) })
 }
 
 func (p *prefixed) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
-	s, err := reach[FenceRaiser](p, &name)
+	s, err := reach[driver.FenceRaiser](p, &name)
 	if err != nil {
 		return err
 	}
@@ -183,11 +199,11 @@ func (p *prefixed) RaiseFence(ctx context.Context, name, token string, fence uin
 }
 
 func (p *prefixed) File(name, token string) (*os.File, error) {
-	return with(p, &name, func(s FileSharer) (*os.File, error) { return s.File(name, token) })
+	return with(p, &name, func(s fast.FileSharer) (*os.File, error) { return s.File(name, token) })
 }
 
 func (p *prefixed) Location(name string) (string, error) {
-	s, err := reach[Places](p, &name)
+	s, err := reach[driver.Places](p, &name)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported): // no two names share a lock
 		err = p.prepend(&name)
@@ -199,7 +215,7 @@ func (p *prefixed) Location(name string) (string, error) {
 }
 
 func (p *prefixed) StoreID(ctx context.Context) (string, error) {
-	s, ok := As[Places](p.inner)
+	s, ok := driver.As[driver.Places](p.inner)
 	if !ok {
 		return "", errors.ErrUnsupported
 	}
@@ -211,25 +227,25 @@ func (p *prefixed) StoreID(ctx context.Context) (string, error) {
 	return hex.EncodeToString(mixed[:16]), nil
 }
 
-func (p *prefixed) Record(ctx context.Context, name string, records []Record) error {
-	s, err := reach[Recorder](p, &name)
+func (p *prefixed) Record(ctx context.Context, name string, records []fast.Record) error {
+	s, err := reach[fast.Recorder](p, &name)
 	if err != nil {
 		return err
 	}
 	return s.Record(ctx, name, records)
 }
 
-func (p *prefixed) Records(ctx context.Context, name string) ([]Record, error) {
-	return with(p, &name, func(s Recorder) ([]Record, error) { return s.Records(ctx, name) })
+func (p *prefixed) Records(ctx context.Context, name string) ([]fast.Record, error) {
+	return with(p, &name, func(s fast.Recorder) ([]fast.Record, error) { return s.Records(ctx, name) })
 }
 
-func (p *prefixed) Recorded(ctx context.Context, prefix string, most int) (map[string][]Record, error) {
-	s, ok := As[Recorder](p.inner)
+func (p *prefixed) Recorded(ctx context.Context, prefix string, most int) (map[string][]fast.Record, error) {
+	s, ok := driver.As[fast.Recorder](p.inner)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
 	all, err := s.Recorded(ctx, p.prefix+prefix, most)
-	out := make(map[string][]Record, len(all))
+	out := make(map[string][]fast.Record, len(all))
 	for name, records := range all {
 		if name, ok := p.shorten(name); ok {
 			out[name] = records
@@ -238,10 +254,10 @@ func (p *prefixed) Recorded(ctx context.Context, prefix string, most int) (map[s
 	return out, err
 }
 
-func (p *prefixed) SamePlace(other Store) bool { return SamePlace(p.inner, other) }
+func (p *prefixed) SamePlace(other driver.Store) bool { return driver.SamePlace(p.inner, other) }
 
-func (p *prefixed) Status(ctx context.Context) ([]Finding, error) {
-	s, ok := As[Reporter](p.inner)
+func (p *prefixed) Status(ctx context.Context) ([]driver.Finding, error) {
+	s, ok := driver.As[driver.Reporter](p.inner)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}

@@ -1,9 +1,14 @@
-package driver
+package fast
 
 import (
 	"strconv"
 	"strings"
+
+	"github.com/padlock-go/padlock/driver"
 )
+
+// MaxSlots limits the permits of a name.
+const MaxSlots = 1024
 
 // A name with n slots can have n holders at the same time. Each holder has one of the n permits.
 // Every permit is a lock of its own, so stores treat permits like other locks. The name of a permit
@@ -19,9 +24,6 @@ import (
 // permit 4, which only the caller with n = 5 can use, is free.
 const slotMark = "\x1fslot"
 
-// maxSlotSuffix is the length of the longest text that is added to a name for a slot.
-const maxSlotSuffix = len(slotMark + "s:1024")
-
 // SlotName returns the name under which stores keep a permit of a name, 0 to MaxSlots-1.
 func SlotName(name string, slot int) string { return name + slotMark + ":" + strconv.Itoa(slot) }
 
@@ -30,7 +32,7 @@ func SlotName(name string, slot int) string { return name + slotMark + ":" + str
 func SlotGate(name string, n int) string { return name + slotMark + "s:" + strconv.Itoa(n) }
 
 // SplitSlot returns the arguments of the SlotName or SlotGate that made derived, with slot -1 for a
-// gate. If neither made it, ok is false. A store that spreads its locks over servers must keep all
+// gate. If neither made it, ok is false. A SlotTaker that spreads its locks over servers keeps all
 // permits of a name, and their gates, on one server.
 func SplitSlot(derived string) (name string, slot int, ok bool) {
 	at := strings.LastIndexByte(derived, slotMark[0])
@@ -60,7 +62,7 @@ func slotNumber(digits string) (int, bool) {
 }
 
 // CheckSlots checks that a name can have n slots.
-func CheckSlots(name string, n int, g *Guarantees) error {
+func CheckSlots(name string, n int, g *driver.Guarantees) error {
 	if n < 1 || n > MaxSlots {
 		is := "is " + strconv.Itoa(n)
 		if n < 1 {
@@ -68,8 +70,12 @@ func CheckSlots(name string, n int, g *Guarantees) error {
 		}
 		return invalid("Slots", is+"; 1 to "+strconv.Itoa(MaxSlots)+" are allowed")
 	}
-	if most := narrower(MaxName, g.MaxName) - maxSlotSuffix; len(name) > most {
+	most := driver.MaxName
+	if g.MaxName > 0 {
+		most = min(most, g.MaxName)
+	}
+	if most -= len(SlotGate("", MaxSlots)); len(name) > most {
 		return invalid("name", "has "+strconv.Itoa(len(name))+" bytes, at most "+strconv.Itoa(most)+" are allowed with Slots")
 	}
-	return CheckName(name, g)
+	return driver.CheckName(name, g)
 }

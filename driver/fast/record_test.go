@@ -1,9 +1,11 @@
-package driver
+package fast
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 func TestCheckRecords(t *testing.T) {
@@ -18,12 +20,12 @@ func TestCheckRecords(t *testing.T) {
 		{}, {"", "x"}, {"r", ""}, {"1", "x"}, {"-", "x"}, {"R", "x"}, {"r_", "x"}, {"r/../x", "x"}, {"r.", "x"}, {"r\x00", "x"},
 		{strings.Repeat("a", MaxRecordID+1), "x"}, {"r", strings.Repeat("x", MaxRecord+1)}, {"r", "a\nb"}, {"r", "\x00"}, {"r", "\xff"},
 	} {
-		if err := CheckRecords([]Record{{"r", "good"}, r}); !errors.Is(err, ErrInvalid) {
+		if err := CheckRecords([]Record{{"r", "good"}, r}); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%.50q gives %v", r, err)
 		}
 	}
 	for _, n := range []int{0, MaxRecords + 1} {
-		if err := CheckRecords(make([]Record, n)); !errors.Is(err, ErrInvalid) {
+		if err := CheckRecords(make([]Record, n)); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%d records give %v", n, err)
 		}
 	}

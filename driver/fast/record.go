@@ -1,9 +1,21 @@
-package driver
+package fast
 
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
+)
+
+// The limits of records.
+const (
+	MaxRecords  = 50   // records of one series of a name
+	MaxRecord   = 4096 // bytes of Record.Text
+	MaxRecordID = 40   // bytes of Record.ID
+
+	// RecordKeep is how long, at least, a store keeps the records of a name after the last one,
+	// unless it limits the number of names and removes those that have not been used for longest.
+	RecordKeep = 400 * 24 * time.Hour
 )
 
 // Record is one line of the history of a name.
@@ -16,7 +28,7 @@ type Record struct {
 	Text string
 }
 
-// CheckRecords checks an argument of Record, after CheckName.
+// CheckRecords checks an argument of Record, after driver.CheckName.
 func CheckRecords(records []Record) error {
 	if len(records) == 0 || len(records) > MaxRecords {
 		return invalid("records", fmt.Sprintf("are %d, 1 to %d are allowed", len(records), MaxRecords))
