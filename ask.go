@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // A Question asks the holder of a name to finish early. It never ends a lock.
@@ -20,7 +21,7 @@ type Question struct {
 	At     time.Time // when
 }
 
-// A question is kept as a lock with a name of its own (driver.AskName), in the label of its holder. So
+// A question is kept as a lock with a name of its own (fast.AskName), in the label of its holder. So
 // every store that shows holders has questions, and a question ends with its lease.
 //
 //	asker    takes the lock AskName(name); its label has the fence that the asker saw, and the reason
@@ -71,7 +72,7 @@ func (l *Locker) ask(ctx context.Context, name, reason string) (Question, error)
 	}
 	q := Question{Name: name, Fence: state.Fence, Reason: reason, By: Holder{Host: l.host, PID: l.pid}, At: time.Now()}
 	r := driver.Request{
-		Name: driver.AskName(name), Token: driver.TokenOf(newToken()), TTL: clampTTL(questionFor, g), Detached: g.Bound != driver.BoundToNothing,
+		Name: fast.AskName(name), Token: driver.TokenOf(newToken()), TTL: clampTTL(questionFor, g), Detached: g.Bound != driver.BoundToNothing,
 		Holder: driver.Holder{Host: l.host, PID: l.pid, Label: q.label()},
 	}
 	if err := r.Validate(g); err != nil {
@@ -123,17 +124,23 @@ func (q *Question) label() string { return strconv.FormatUint(q.Fence, 10) + " "
 // question returns the question to the holders of name, and the fence of the lock that keeps it. If
 // nobody asks, both are zero.
 func (l *Locker) question(ctx context.Context, name string) (Question, uint64, error) {
-	state, err := l.admin.Inspect(ctx, driver.AskName(name))
+	state, err := l.admin.Inspect(ctx, fast.AskName(name))
 	if err != nil {
 		return Question{}, 0, err
 	}
-	q, _ := questionIn(name, state)
+	state.Name = fast.AskName(name)
+	q, _ := QuestionIn(state)
 	return q, state.Fence, nil
 }
 
-// questionIn returns the question that is kept in a lock of List or Inspect, whose name is
-// driver.AskName of the name that was asked. ok is false if state is of another lock, or nobody asks.
-func questionIn(name string, state State) (q Question, ok bool) {
+// QuestionIn returns the question that a lock of Locker.List or Inspect keeps, for programs that show
+// locks. The name of such a lock is fast.AskName of the name that is asked. ok is false for every other
+// lock, and if nobody asks.
+func QuestionIn(state State) (q Question, ok bool) {
+	name, ok := fast.SplitAsk(state.Name)
+	if !ok {
+		return Question{}, false
+	}
 	for i := range state.Holds {
 		h := &state.Holds[i]
 		fence, reason, found := strings.Cut(h.Label, " ")

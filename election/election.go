@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -67,6 +68,9 @@ func New(l *padlock.Locker, name string, opts ...Option) *Election {
 		}
 	}
 	e.set.maxBackOff = max(e.set.backOff, e.set.maxBackOff)
+	if e.set.ranked {
+		LockOptions(padlock.Label(rankLabel + strconv.Itoa(e.set.rank)))(&e.set)
+	}
 	return e
 }
 
@@ -195,6 +199,9 @@ func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) 
 	stop := context.AfterFunc(ctx, func() { resign(context.Cause(ctx)) })
 	t := &term{lock: lock, resign: resign, over: make(chan struct{})}
 	e.setTerm(t)
+	if e.set.heeds {
+		go e.heed(inside, resign)
+	}
 	defer func() { // runs even if the caller's function panics or calls runtime.Goexit
 		stop()
 		ended := context.Cause(inside)
@@ -241,6 +248,11 @@ func (e *Election) take(ctx context.Context) (*padlock.Lock, error) {
 		e.mu.Lock()
 		e.trouble = nil
 		e.mu.Unlock()
+	}
+	if e.set.ranked {
+		waiting, taken := context.WithCancel(ctx)
+		defer taken()
+		go e.askLesser(waiting)
 	}
 	return e.locker.Acquire(ctx, e.name, append(e.set.lock, padlock.Wait(1<<63-1))...)
 }

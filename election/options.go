@@ -13,6 +13,9 @@ type settings struct {
 	lock                []padlock.Option
 	backOff, maxBackOff time.Duration
 	onError             func(error)
+	heeds, ranked       bool // see ResignWhenAsked, Rank
+	rank                int
+	leastTerm           time.Duration
 }
 
 // LockOptions sets the options with which Run takes the lock:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
@@ -36,7 +37,7 @@ func ask(t *testing.T, l *padlock.Locker, name, reason string) padlock.Question 
 // next holder is not asked.
 func TestAsk(t *testing.T) {
 	everyKind(t, func(t *testing.T, s padlock.Store) {
-		l, other := newLocker(t, s), newLocker(t, s, padlock.Hostname("other"))
+		l, other := newLocker(t, s), newLocker(t, s)
 		k := acquire(t, l, "job")
 		if isAsked(k.Context()) {
 			t.Error("asked before anybody asks")
@@ -121,7 +122,7 @@ func TestAskErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRemote()
 		l := newLocker(t, store)
-		for name, want := range map[string]error{"free": padlock.ErrLost, driver.SlotName("job", 1): errors.ErrUnsupported, "": padlock.ErrInvalid} {
+		for name, want := range map[string]error{"free": padlock.ErrLost, fast.SlotName("job", 1): errors.ErrUnsupported, "": padlock.ErrInvalid} {
 			_, err := l.Ask(t.Context(), name, "")
 			var e *padlock.Error
 			if !errors.Is(err, want) || !errors.As(err, &e) || e.Op != padlock.OpAsk {

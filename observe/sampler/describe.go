@@ -43,6 +43,9 @@ func DescribeAll(states []padlock.State, now time.Time) []Name {
 	}
 	var all []Name
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if !slices.ContainsFunc(byName[name], func(s padlock.State) bool { return partOf(name, keyOf(&s)) != question }) {
+			continue // the holder who was asked has left
+		}
 		all = append(all, Describe(name, byName[name], now))
 	}
 	return all
@@ -68,6 +71,13 @@ func Look(ctx context.Context, l *padlock.Locker, name string, slots int) (Name,
 		}
 		state.Name = one
 		states = append(states, state)
+		if slots == 0 && len(state.Holds) > 0 {
+			// Most names are short enough for a question. If this one is not, nobody can ask.
+			if asked, err := l.Inspect(ctx, fast.AskName(one)); err == nil {
+				asked.Name = fast.AskName(one)
+				states = append(states, asked)
+			}
+		}
 	}
 	n := Describe(name, states, time.Now())
 	n.Slots = slots
@@ -108,8 +118,9 @@ func LookAll(ctx context.Context, l *padlock.Locker, name string, patience time.
 	for i := range n.Holds {
 		own.Holds = append(own.Holds, n.Holds[i].Hold)
 	}
+	asked := n.Asked
 	n = Describe(name, append(states, own), time.Now())
-	n.Unlisted = why
+	n.Unlisted, n.Asked = why, asked
 	return n, nil
 }
 

@@ -12,28 +12,29 @@ import (
 // in base64.
 
 type nameJSON struct {
-	Name       string    `json:"name,omitempty"`
-	NameBase64 []byte    `json:"name_base64,omitempty"`
-	Held       *bool     `json:"held,omitempty"` // missing if State is Unknown
-	State      State     `json:"state"`
-	Why        string    `json:"why_unknown,omitempty"`
-	Level      string    `json:"level"`
-	Group      string    `json:"group,omitempty"`
-	Path       string    `json:"path,omitempty"`
-	Seen       time.Time `json:"seen,omitzero"`
-	Holders    []Hold    `json:"holders"`
-	Fence      uint64    `json:"fence,omitempty"`
-	SlotCount  int       `json:"slot_count,omitempty"`
-	Unlisted   string    `json:"slots_unknown,omitempty"`
-	Waiters    *int      `json:"waiters,omitempty"`
-	ForSlots   int       `json:"slot_waiters,omitempty"`
-	WaitSince  time.Time `json:"waiters_since,omitzero"`
-	Waiting    float64   `json:"waiting_seconds,omitempty"`
-	WaitTime   float64   `json:"wait_seconds_total,omitempty"`
-	Stuck      []Reason  `json:"stuck,omitempty"`
-	Slowness   float64   `json:"slowness,omitempty"`
-	Usual      Times     `json:"hold_seconds,omitzero"`
-	Ended      []Ended   `json:"ended,omitempty"`
+	Name       string     `json:"name,omitempty"`
+	NameBase64 []byte     `json:"name_base64,omitempty"`
+	Held       *bool      `json:"held,omitempty"` // missing if State is Unknown
+	State      State      `json:"state"`
+	Why        string     `json:"why_unknown,omitempty"`
+	Level      string     `json:"level"`
+	Group      string     `json:"group,omitempty"`
+	Path       string     `json:"path,omitempty"`
+	Seen       time.Time  `json:"seen,omitzero"`
+	Holders    []Hold     `json:"holders"`
+	Fence      uint64     `json:"fence,omitempty"`
+	SlotCount  int        `json:"slot_count,omitempty"`
+	Unlisted   string     `json:"slots_unknown,omitempty"`
+	Waiters    *int       `json:"waiters,omitempty"`
+	ForSlots   int        `json:"slot_waiters,omitempty"`
+	WaitSince  time.Time  `json:"waiters_since,omitzero"`
+	Waiting    float64    `json:"waiting_seconds,omitempty"`
+	WaitTime   float64    `json:"wait_seconds_total,omitempty"`
+	Asked      *askedJSON `json:"asked,omitempty"`
+	Stuck      []Reason   `json:"stuck,omitempty"`
+	Slowness   float64    `json:"slowness,omitempty"`
+	Usual      Times      `json:"hold_seconds,omitzero"`
+	Ended      []Ended    `json:"ended,omitempty"`
 	countsJSON
 }
 
@@ -58,7 +59,19 @@ func (n Name) MarshalJSON() ([]byte, error) {
 	if n.Waiters >= 0 {
 		out.Waiters = &n.Waiters
 	}
+	if q := n.Asked; q != nil {
+		out.Asked = &askedJSON{q.Reason, q.By.Host, q.By.PID, utc(q.At), q.Fence}
+	}
 	return json.Marshal(out)
+}
+
+// askedJSON says who asks the holder to finish early.
+type askedJSON struct {
+	Reason string    `json:"reason,omitempty"`
+	Host   string    `json:"host,omitempty"`
+	PID    int       `json:"pid,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	Fence  uint64    `json:"fence"`
 }
 
 // lastTime is the latest time that encoding/json can write.

@@ -23,7 +23,8 @@ type part struct {
 const (
 	lockItself = -1
 	gate       = -2
-	otherName  = -3
+	question   = -3 // to the holder; see padlock.QuestionIn
+	otherName  = -4
 )
 
 // partOf says what the stored name is to the name. A name that looks like that of a slot may be the
@@ -31,6 +32,9 @@ const (
 func partOf(name, stored string) int {
 	if stored == name {
 		return lockItself
+	}
+	if of, ok := fast.SplitAsk(stored); ok && of == name {
+		return question
 	}
 	switch of, slot, isSlot := fast.SplitSlot(stored); {
 	case !isSlot || of != name:
@@ -42,8 +46,11 @@ func partOf(name, stored string) int {
 	}
 }
 
-// base returns the name without the slot.
+// base returns the name without the slot, and without the mark of a question.
 func base(stored string) string {
+	if of, ok := fast.SplitAsk(stored); ok {
+		stored = of
+	}
 	if name, _, ok := fast.SplitSlot(stored); ok {
 		return name
 	}
@@ -61,6 +68,7 @@ type tracked struct {
 	from       time.Time        // the first sample that saw it
 	day        []record         // of the last 24 hours, the oldest first
 	why        string           // why the state is unknown, or ""
+	asked      *padlock.Question
 
 	waiters           int // -1 if unknown
 	slotWaiters       int // of these, how many wait for a slot
@@ -133,6 +141,12 @@ func (t *tracked) update(s *sight) []Ended {
 	}
 	for _, why := range s.unknown {
 		t.why = why
+	}
+	t.asked = nil
+	for stored, state := range s.states {
+		if q, ok := padlock.QuestionIn(state); ok && t.partOf(stored) == question {
+			t.asked = &q
+		}
 	}
 	var over []Ended
 	for stored, p := range t.parts {
@@ -301,6 +315,9 @@ func (t *tracked) row(now time.Time) Name {
 		a, b := &n.Holds[i], &n.Holds[j]
 		return cmp.Or(cmp.Compare(a.Slot, b.Slot), a.Since.Compare(b.Since), strings.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID)) < 0
 	})
+	if t.asked != nil && t.asked.Fence >= n.Fence { // a later holder has a greater fence
+		n.Asked = t.asked
+	}
 	n.State = stateOf(&n)
 	rank(&n, t.held, &t.group.held)
 	return n

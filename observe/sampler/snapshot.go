@@ -79,6 +79,8 @@ type Name struct {
 	Waiting   time.Duration // the sum of all waiting times since WaitSince; -1 if unknown
 	WaitTime  time.Duration // the sum of all waiting times since Snapshot.Begun
 
+	Asked *padlock.Question // what the holder is asked; nil if nobody asks it to finish early
+
 	Stuck []Reason // why the name needs attention; empty if it does not
 
 	// Slowness compares the slowest hold with the usual or the planned time of a hold. For example,

@@ -28,7 +28,7 @@ type runFlags struct {
 	shell, passKey, quiet, record                   bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  exitStatus
-	signal                                          signalFlag
+	signal, onAsk                                   signalFlag
 	label                                           string
 	slots                                           slotCount
 	also                                            []string
@@ -51,6 +51,7 @@ func (set *runFlags) define(c *cobra.Command) {
 	f.Var(&set.atMost, "at-most", "end COMMAND when it has run for `SECONDS`")
 	f.Var(&set.killAfter, "kill-after", "send KILL `SECONDS` after --signal (default 10, or a third of --ttl)")
 	f.Var(&set.signal, "signal", "the `SIGNAL` that asks COMMAND to end")
+	f.Var(&set.onAsk, "on-ask", "send `SIGNAL` to COMMAND when somebody asks it to finish early (padlock ask)")
 	f.BoolVar(&set.noRenewal, "no-renewal", false, "do not renew the lease; stop COMMAND before it ends (no effect on files, which have no lease)")
 	f.BoolVar(&set.passKey, "pass-key", false, "pass the key of the lock (PADLOCK_LOCK_KEY) and the password in --store to COMMAND")
 	f.Var(&set.lost, "lost-exit-code", "exit status `N` when the lock is lost")
@@ -84,6 +85,8 @@ func (set *runFlags) check() error {
 		return usage("-q and -v contradict each other")
 	case set.slots > 0 && set.shared:
 		return usage("--slots and -s contradict each other: a slot has one holder")
+	case set.slots > 0 && set.onAsk.sig != 0:
+		return usage("--slots and --on-ask cannot be combined: a slot cannot be asked")
 	case set.slots > 0 && len(set.also) > 0:
 		return usage("--slots and --also cannot be combined")
 	case slices.Contains(set.also, ""):

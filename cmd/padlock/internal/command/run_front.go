@@ -85,7 +85,9 @@ func (f *front) run() error {
 		return err
 	}
 	f.record.acquired(f.lock)
-	err = f.start()
+	if err = f.canBeAsked(); err == nil {
+		err = f.start()
+	}
 	if err == nil {
 		err = f.watch()
 	}
@@ -110,6 +112,14 @@ func (f *front) run() error {
 	}
 	f.status = f.process.Exit().Status()
 	f.ambiguous()
+	return nil
+}
+
+// canBeAsked returns a failure if --on-ask is given, and the store cannot keep questions.
+func (f *front) canBeAsked() error {
+	if f.set.onAsk.sig != 0 && padlock.Asked(f.lock.Context()) == nil {
+		return fail(exitUsage, "unsupported", f.name, "--on-ask: %s cannot keep questions to a holder; command not run", f.place())
+	}
 	return nil
 }
 

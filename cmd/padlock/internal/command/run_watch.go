@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/job"
 )
@@ -22,6 +23,10 @@ const stuckAfter = 5 * time.Second
 func (f *front) watch() error {
 	lost, low := f.lasting().Done(), f.process.Low()
 	var gone, supervisorLost <-chan struct{} // not before Started: until then, its error tells more
+	var asked <-chan struct{}
+	if f.set.onAsk.sig != 0 {
+		asked = padlock.Asked(f.lock.Context())
+	}
 	var atMost alarm
 	if f.set.atMost.given {
 		atMost.setIn(f.set.atMost.d)
@@ -55,6 +60,9 @@ func (f *front) watch() error {
 		case <-supervisorLost:
 			supervisorLost = nil
 			f.supervisorLost()
+		case <-asked:
+			asked = nil
+			f.holderAsked()
 		case <-atMost.c:
 			f.endJob(fail(exitTimeout, "timeout", f.name, "%s has run for %s (--at-most); ending it", show(f.args[0]), span(f.set.atMost.d)), f.grace)
 		case left := <-f.process.Left():
@@ -134,6 +142,13 @@ func (f *front) tellLeaseLow() {
 		what = "runs out (--no-renewal)"
 	}
 	f.endJobBecause(f.lostFailure("%s %s; ending %s", f.title(f.nextToEnd()), what, show(f.args[0])))
+}
+
+// holderAsked passes a question to the holder on to the command, which may finish early or not.
+func (f *front) holderAsked() {
+	q, _ := padlock.QuestionFrom(f.lock.Context())
+	f.say(note{Event: "asked", named: newNamed(f.name), Message: fmt.Sprintf("%s: asked to finish early by %s; sending %s to %s", f.titles(), askedText(&q, time.Now()), &f.set.onAsk, show(f.args[0]))})
+	f.process.Signal(f.set.onAsk.sig)
 }
 
 // lockOver is called when another process may have the lock. If the job was already asked to end,

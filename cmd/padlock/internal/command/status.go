@@ -125,6 +125,9 @@ func lines(n *sampler.Name, now time.Time) []string {
 	if len(out) == 0 {
 		out = append(out, title(n.Name)+" is free")
 	}
+	if q := n.Asked; q != nil {
+		out = append(out, "  asked:   "+askedText(q, now))
+	}
 	if waiting := n.Waiters - n.SlotWaiters; waiting > 0 {
 		out = append(out, fmt.Sprintf("  waiting: %d", waiting))
 	}
