@@ -20,32 +20,25 @@ func As[T any](s Store) (T, bool) {
 	return none, false
 }
 
-// abilityOf has the Ability of each method of an optional interface, also of those in package fast,
-// which this package cannot import. It has no method of Places, because no store lacks Location.
-var abilityOf = map[string]Ability{
-	"Wait":        AbilityWaiter,
-	"AcquireSlot": AbilitySlotTaker,
-	"ExtendBatch": AbilityBatchExtender,
-	"Pass":        AbilityPasser,
-	"Convert":     AbilityConverter,
-	"Inspect":     AbilityInspect,
-	"List":        AbilityList,
-	"Break":       AbilityBreak,
-	"RaiseFence":  AbilityFenceRaiser,
-	"File":        AbilityFileSharer,
-	"Record":      AbilityRecorder,
-	"Status":      AbilityReporter,
-}
+// abilitiesOf returns all parts of an optional interface, and none for the type of a store. It knows
+// the interfaces of package fast, which this package cannot import, by their names. (With the methods
+// of a reflect.Type the linker would keep every method of a program: 12 MB more.) Places is not in the
+// table, because no store lacks its method Location.
+func abilitiesOf(t reflect.Type) Ability { return abilityOf[t.PkgPath()+"."+t.Name()] }
 
-// abilitiesOf returns all abilities of an interface, and none for the type of a store.
-func abilitiesOf(t reflect.Type) (all Ability) {
-	if t.Kind() != reflect.Interface {
-		return 0
-	}
-	for i := range t.NumMethod() {
-		all |= abilityOf[t.Method(i).Name]
-	}
-	return all
+const contract = "github.com/padlock-go/padlock/driver"
+
+var abilityOf = map[string]Ability{
+	contract + ".Waiter":             AbilityWaiter,
+	contract + ".Converter":          AbilityConverter,
+	contract + ".Admin":              AbilityInspect | AbilityList | AbilityBreak,
+	contract + ".FenceRaiser":        AbilityFenceRaiser,
+	contract + ".Reporter":           AbilityReporter,
+	contract + "/fast.SlotTaker":     AbilitySlotTaker,
+	contract + "/fast.BatchExtender": AbilityBatchExtender,
+	contract + "/fast.Passer":        AbilityPasser,
+	contract + "/fast.FileSharer":    AbilityFileSharer,
+	contract + "/fast.Recorder":      AbilityRecorder,
 }
 
 // unwrap returns the store inside s, or nil.

@@ -99,7 +99,7 @@ func rootValues(t *testing.T) (values map[string][]any, secrets func() []string,
 	state, err := l.Inspect(ctx, "job")
 	must(err)
 	values = map[string][]any{
-		"Key": {key, made, padlock.Key{}}, "Lock": {lock, shared, lock.Context()}, "Locks": {locks}, "Locker": {l, other, read},
+		"Key": {key, made, padlock.Key{}}, "Lock": {lock, shared, lock.Context()}, "Grant": {padlock.GrantFrom(lock.Context()), padlock.GrantsFrom(locks.Context())}, "Locks": {locks}, "Locker": {l, other, read},
 		"Option": {padlock.Token(marker)}, "LockerOption": {padlock.LockerOption(padlock.Token(marker))},
 		"Error": {held, adopted}, "HeldError": {held}, "State": {state}, "Hold": {state.Holds[0]}, "Stats": {l.Stats()},
 		"Event": nil,
