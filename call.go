@@ -207,8 +207,9 @@ func (c *call) tolerates(err error, askedAt driver.Instant, downSince *driver.In
 	}
 	now := c.l.clock.Now()
 	// While a store is out of reach, each request fails soon. If this request failed late, the
-	// store was in reach before, and this is the first failure.
-	if *downSince == 0 || now.Sub(askedAt) >= graceUnavailable {
+	// store was in reach before, and this is the first failure. Half of the grace is late: with the
+	// whole, a wait of 29 s and a pause of a second between two failures would count as an outage.
+	if *downSince == 0 || now.Sub(askedAt) >= graceUnavailable/2 {
 		*downSince = now
 	}
 	return now.Sub(*downSince) < graceUnavailable

@@ -88,7 +88,7 @@ type Admin interface {
 	Break(ctx context.Context, name string, seenFence uint64) (fence uint64, err error)
 }
 
-// FenceRaiser makes the fence of a live hold at least the given one, and every later fence greater.
+// FenceRaiser makes the fence of a live hold at least the given one, and every later exclusive one greater.
 // It never lowers a fence. The errors are those of Extend and [CheckFence].
 type FenceRaiser interface {
 	RaiseFence(ctx context.Context, name, token string, fence uint64) error

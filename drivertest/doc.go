@@ -43,8 +43,8 @@
 // Run opens two stores at the start. They stand for two processes, and most cases share them. Every
 // case uses its own names. So cases run in parallel, and several suites may run on one server.
 //
-// A store that breaks a rule about safety fails at once, however busy the machine is: a name that
-// has two holders, a lease that ends too early, a fence that falls, or a wrong answer. Such a case
+// A store that breaks a rule about safety fails at once, however busy the machine is: a name that has
+// two holders before the lease of the first can have ended, a lease that ends too early, a fence that falls, or a wrong answer. Such a case
 // never runs again.
 //
 // On a slow machine, some failures prove nothing about the store. There are three kinds:

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
 )
 
 // start opens the two stores that the cases share, and finds out what they can do.
@@ -143,9 +145,11 @@ func noResult(unproven []Failure) []Failure {
 	return unproven
 }
 
-// runsAgain reports an attempt that does not count.
+// runsAgain reports an attempt that does not count. Its message does not say that safety is broken: the
+// lease of the first holder may have ended before.
 func (r *run) runsAgain(c *check) {
 	for _, f := range c.unproven {
+		f.Seen = strings.TrimPrefix(f.Seen, safety.Mark)
 		r.logf("%s runs again: this machine may be the reason. Something took %v here.\n\tseen: %s\n\tat:   %s",
 			c.k.name, c.delay().Round(time.Millisecond), f.Seen, f.At)
 	}

@@ -142,19 +142,21 @@ func TestOutagesDuringALongWait(t *testing.T) {
 
 // Hiccups that are far apart are not one long outage.
 func TestHiccupsDuringALongWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := newRemote()
-		l := newLocker(t, store)
-		h := acquire(t, l, "job")
-		store.request("wait", func(ctx context.Context, _ int) error {
-			ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
-			defer cancel()
-			_, err := store.Store.Wait(ctx, driver.Request{Name: "job", Token: driver.TokenOf("same place"), TTL: time.Second}, true)
-			return errors.Join(err, errReset)
+	for _, apart := range []time.Duration{16 * time.Second, 29 * time.Second, 40 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newRemote()
+			l := newLocker(t, store)
+			h := acquire(t, l, "job")
+			store.request("wait", func(ctx context.Context, _ int) error {
+				ctx, cancel := context.WithTimeout(ctx, apart)
+				defer cancel()
+				_, err := store.Store.Wait(ctx, driver.Request{Name: "job", Token: driver.TokenOf("same place"), TTL: time.Second}, true)
+				return errors.Join(err, errReset)
+			})
+			time.AfterFunc(10*time.Minute, func() { store.heal(); release(t, h) })
+			release(t, acquire(t, l, "job"))
 		})
-		time.AfterFunc(10*time.Minute, func() { store.heal(); release(t, h) })
-		release(t, acquire(t, l, "job"))
-	})
+	}
 }
 
 func TestStoreStaysAwayDuringAWait(t *testing.T) {
