@@ -66,7 +66,7 @@ func TestRank(t *testing.T) {
 		one := w.join(t, "", election.Rank(1, least))
 		two := w.join(t, "", election.Rank(2, least))
 		three := w.join(t, "", election.Rank(3, least))
-		again := w.join(t, "", election.Rank(1, least))
+		again := w.join(t, "", election.Rank(3, least))
 		began := time.Now()
 		<-time.After(least - time.Second)
 		if who := one.leader(t); who != "rank 1" {
