@@ -12,6 +12,7 @@
 package newest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,8 +43,8 @@ var ErrSuperseded = errors.New("newest: a newer caller has got the lock")
 //	neither                         the caller writes its number into the smaller last, and has its turn
 //
 // Nobody else has the lock meanwhile, so last only grows. Each caller that waits looks at last once a
-// second, and so within keepLast. One that could not look for that long does not know whether it was
-// dropped, and counts as dropped.
+// second, and so within keepLast. One that could not look for that long, because it was paused or cut
+// off, has its turn only if nobody has taken a number after it.
 const (
 	look     = time.Second
 	keepLast = 50 * time.Second // below the longest lease of a Redis with its default
@@ -192,8 +193,12 @@ func (c *caller) isTurn(ctx context.Context, lock *padlock.Lock) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case last.number > c.number || blind >= keepLast:
+	case last.number > c.number:
 		return false, ErrSuperseded
+	case blind >= keepLast:
+		if _, number, err := c.numbers(ctx, "number"); err != nil || number > c.number {
+			return false, cmp.Or(err, ErrSuperseded)
+		}
 	}
 	newer, err := c.newerWaits(ctx)
 	if err != nil || newer {
@@ -230,12 +235,12 @@ func (c *caller) write(ctx context.Context, lock *padlock.Lock, r record) error 
 	return err
 }
 
-// awaitNewer waits until no newer caller waits any more: it has got the lock, or has gone.
+// awaitNewer waits until no newer caller waits any more: it has got the lock, or has gone. While the
+// store is out of reach, it goes on.
 func (c *caller) awaitNewer(ctx context.Context) error {
 	for pause(ctx) {
-		newer, err := c.newerWaits(ctx)
-		if err != nil || !newer {
-			return err
+		if newer, err := c.newerWaits(ctx); err == nil && !newer {
+			return nil
 		}
 	}
 	return context.Cause(ctx)
