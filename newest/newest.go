@@ -113,6 +113,7 @@ type caller struct {
 	number uint64
 	mark   *padlock.Lock // the caller's share of "waiting"
 	looked atomic.Int64  // when this caller last saw "last", in nanoseconds of the wall clock
+	missed atomic.Bool   // it could not see it for keepLast
 }
 
 func (c *caller) other(what string) string { return fast.NewestName(c.name, what) }
@@ -168,7 +169,9 @@ func (c *caller) last(ctx context.Context) (smaller, greater record, err error) 
 			r.number = numbers[0]
 		}
 	}
-	c.looked.Store(began.UnixNano())
+	if before := c.looked.Swap(began.UnixNano()); began.UnixNano()-before >= int64(keepLast) {
+		c.missed.Store(true)
+	}
 	if found[0].number > found[1].number {
 		return found[1], found[0], nil
 	}
@@ -188,14 +191,13 @@ func (c *caller) numbers(ctx context.Context, what string) (all []uint64, fence 
 
 // isTurn decides for the caller that has the lock.
 func (c *caller) isTurn(ctx context.Context, lock *padlock.Lock) (bool, error) {
-	blind := time.Since(time.Unix(0, c.looked.Load()))
 	smaller, last, err := c.last(ctx)
 	switch {
 	case err != nil:
 		return false, err
 	case last.number > c.number:
 		return false, ErrSuperseded
-	case blind >= keepLast:
+	case c.missed.Load():
 		if _, number, err := c.numbers(ctx, "number"); err != nil || number > c.number {
 			return false, cmp.Or(err, ErrSuperseded)
 		}
