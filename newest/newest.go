@@ -6,13 +6,15 @@
 // the lock, and not when it arrives. So the last one that lives always runs, even if newer ones were
 // cancelled or killed. At most one runs at a time, as with every lock.
 //
+// A caller that was paused or cut off from the store for 50 seconds is dropped, too: it cannot know
+// whether a newer one has had the lock.
+//
 // The functions need a store with fences and shared locks whose holders can be seen and broken;
 // otherwise the error is errors.ErrUnsupported. All callers of a name must use this package. To keep
 // just one caller waiting and refuse the others, use padlock.MaxWaiters(1).
 package newest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +46,7 @@ var ErrSuperseded = errors.New("newest: a newer caller has got the lock")
 //
 // Nobody else has the lock meanwhile, so last only grows. Each caller that waits looks at last once a
 // second, and so within keepLast. One that could not look for that long, because it was paused or cut
-// off, has its turn only if nobody has taken a number after it.
+// off, cannot know whether a newer one has had the lock, and is dropped.
 const (
 	look     = time.Second
 	keepLast = 50 * time.Second // below the longest lease of a Redis with its default
@@ -198,9 +200,7 @@ func (c *caller) isTurn(ctx context.Context, lock *padlock.Lock) (bool, error) {
 	case last.number > c.number:
 		return false, ErrSuperseded
 	case c.missed.Load():
-		if _, number, err := c.numbers(ctx, "number"); err != nil || number > c.number {
-			return false, cmp.Or(err, ErrSuperseded)
-		}
+		return false, fmt.Errorf("%w, or may have got it while this one could not look", ErrSuperseded)
 	}
 	newer, err := c.newerWaits(ctx)
 	if err != nil || newer {

@@ -190,42 +190,25 @@ func atRandom(t *testing.T, random *rand.Rand) {
 }
 
 // TestNewestOfTheBlind: a caller that could not look while a newer one ran, and for longer than that is
-// recorded, is dropped. One that is alone has its turn.
+// recorded, is dropped.
 func TestNewestOfTheBlind(t *testing.T) {
-	for name, newer := range map[string]bool{"a newer one ran": true, "alone": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := memstore.New()
-				first := arrive(t, newLocker(t, s), 5*time.Second)
-				b := &blind{Store: s}
-				old := arrive(t, newLocker(t, b), time.Second)
-				want := error(nil)
-				if newer {
-					want = newest.ErrSuperseded
-					next := arrive(t, newLocker(t, s), time.Second)
-					<-time.After(5*time.Second + time.Millisecond) // the old one has given its turn up
-					b.shut.Store(true)
-					if err := <-next.result; err != nil {
-						t.Error(err)
-					}
-				} else {
-					hold, err := newLocker(t, s).Acquire(t.Context(), fast.NewestName("deploy", "waiting"), padlock.Shared(), padlock.Label("8999999999999999"))
-					if err != nil {
-						t.Fatal(err)
-					}
-					<-time.After(5*time.Second + time.Millisecond)
-					b.shut.Store(true)
-					hold.Release()
-				}
-				<-time.After(70 * time.Second)
-				b.shut.Store(false)
-				if err := <-old.result; !errors.Is(err, want) || old.ran.Load() == newer {
-					t.Errorf("%v, want %v", err, want)
-				}
-				<-first.result
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		first := arrive(t, newLocker(t, s), 5*time.Second)
+		b := &blind{Store: s}
+		old := arrive(t, newLocker(t, b), time.Second)
+		next := arrive(t, newLocker(t, s), time.Second)
+		<-time.After(5*time.Second + time.Millisecond) // the old one has given its turn up
+		b.shut.Store(true)
+		if err := errors.Join(<-first.result, <-next.result); err != nil {
+			t.Error(err)
+		}
+		<-time.After(70 * time.Second)
+		b.shut.Store(false)
+		if err := <-old.result; !errors.Is(err, newest.ErrSuperseded) || old.ran.Load() {
+			t.Errorf("%v, want that it was dropped", err)
+		}
+	})
 }
 
 // blind shows nothing while it is shut.
