@@ -9,9 +9,11 @@
 // A caller that was paused or cut off from the store for 50 seconds is dropped, too: it cannot know
 // whether a newer one has had the lock.
 //
+// It is for work that only the newest version of is wanted. For work that each caller must do, use
+// padlock.Locker.Do instead; to keep one caller waiting and refuse the others, padlock.MaxWaiters(1).
+//
 // The functions need a store with fences and shared locks whose holders can be seen and broken;
-// otherwise the error is errors.ErrUnsupported. All callers of a name must use this package. To keep
-// just one caller waiting and refuse the others, use padlock.MaxWaiters(1).
+// otherwise the error is errors.ErrUnsupported. All callers of a name must use this package.
 package newest
 
 import (

@@ -116,7 +116,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "observe/sampler", code: []string{".", "driver", "internal/group", "internal/reads"}, tests: rootTests},
 		arrowRow{dir: "observe/metrics", code: []string{".", "internal/group", "internal/promtext"}, tests: append(slices.Clone(rootTests), "election")},
 		arrowRow{dir: "observe/padlockotel", code: []string{".", "internal/group"}, tests: rootTests},
-		arrowRow{dir: "election", code: []string{"."}, tests: rootTests},
+		arrowRow{dir: "election", code: []string{"."}, tests: rootTests}, arrowRow{dir: "newest", code: []string{".", "driver"}, tests: rootTests},
 		arrowRow{dir: "web/session", code: []string{".", "web/session/sessionstore", "web/session/internal/standing", "web/internal/jsoncodec", "web/internal/ordered"}, tests: sessionTests},
 		arrowRow{dir: "web/session/sessionstore", code: []string{"web/internal/ordered"}, tests: sessionTests}, // the side of stores, which knows nothing of requests
 		arrowRow{dir: "internal/awskeys", code: []string{"driver"}}, arrowRow{dir: "web/session/internal/standing"}, arrowRow{dir: "web/session/phpcodec"},
@@ -138,7 +138,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/house/portable", tests: []string{"internal/server"}},
 		arrowRow{dir: "internal/release", tests: []string{"internal/server"}},                                                                    // makes the files of a release
 		arrowRow{dir: "lab/soak", code: []string{".", "driver", "election", "internal/safety", "internal/server", "lab/soak"}, tests: rootTests}, // the engine of padlock-verify and of the chaos tests
-		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "observe/history", "open", "open/all", "storekit/storeurl", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "stores/pgadvisory", "stores/sqlstore/drivers/mysql", "stores/sqlstore/drivers/postgres", "internal/printable", "observe/sampler", "cmd/padlock/internal/serve"}, tests: []string{"internal/server", "internal/server/fakes", "padlocktest"}}, // driver: the names of slots
+		arrowRow{dir: "cmd/padlock", code: []string{".", "driver", "newest", "observe/history", "open", "open/all", "storekit/storeurl", "stores/redisstore", "stores/semstore", "stores/memcachestore", "stores/httpstore", "stores/pgadvisory", "stores/sqlstore/drivers/mysql", "stores/sqlstore/drivers/postgres", "internal/printable", "observe/sampler", "cmd/padlock/internal/serve"}, tests: []string{"internal/server", "internal/server/fakes", "padlocktest"}}, // driver: the names of slots
 		arrowRow{dir: "cmd/padlock/internal/serve", code: []string{".", "observe/history", "observe/padlockapi", "observe/padlockweb", "observe/sampler", "internal/remote", "cmd/padlock/internal/texts"}, tests: []string{"internal/server", "open"}},
 		arrowRow{dir: "examples", code: []string{anything}},
 		arrowRow{dir: "internal/integration", code: []string{anything}},

@@ -29,7 +29,7 @@ var bites = []bite{
 	{"an election knows package fast", checkArrows, "election/x.go", ".", imports(padlockPath + "/driver/fast"), "allow it only .;"},
 	{"driver knows something", checkArrows, "driver/x.go", ".", imports(padlockPath), "allow it only the standard library;"},
 	{"session knows the contract", checkArrows, "web/session/x.go", ".", imports(padlockPath + "/driver"), "allow it only ., web/session/sessionstore"},
-	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/stores/memstore"), "allow it only ., driver, observe/history, open"},
+	{"the command opens a store itself", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/stores/memstore"), "allow it only ., driver, newest, observe/history, open"},
 	{"a package's own parts", checkArrows, "cmd/padlock/x.go", "cmd/padlock", imports(padlockPath + "/cmd/padlock/internal/job"), ""},
 	{"a part looks up", checkArrows, "cmd/padlock/internal/job/x.go", "cmd/padlock", imports(padlockPath + "/open"), ""},
 	{"drivertest's part has a row of its own", checkArrows, "drivertest/x.go", ".", imports(padlockPath + "/internal/server"), "allow it only driver, internal/safety;"},

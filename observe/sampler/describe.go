@@ -43,8 +43,8 @@ func DescribeAll(states []padlock.State, now time.Time) []Name {
 	}
 	var all []Name
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		if !slices.ContainsFunc(byName[name], func(s padlock.State) bool { return partOf(name, keyOf(&s)) != question }) {
-			continue // the holder who was asked has left
+		if !slices.ContainsFunc(byName[name], func(s padlock.State) bool { return partOf(name, keyOf(&s)) != companion }) {
+			continue // whom they are about has left
 		}
 		all = append(all, Describe(name, byName[name], now))
 	}

@@ -23,7 +23,7 @@ type part struct {
 const (
 	lockItself = -1
 	gate       = -2
-	question   = -3 // to the holder; see padlock.QuestionIn
+	companion  = -3 // a question to the holder, or a lock of package newest
 	otherName  = -4
 )
 
@@ -33,8 +33,8 @@ func partOf(name, stored string) int {
 	if stored == name {
 		return lockItself
 	}
-	if of, ok := fast.SplitAsk(stored); ok && of == name {
-		return question
+	if of := owner(stored); of != stored && of == name {
+		return companion
 	}
 	switch of, slot, isSlot := fast.SplitSlot(stored); {
 	case !isSlot || of != name:
@@ -46,11 +46,20 @@ func partOf(name, stored string) int {
 	}
 }
 
-// base returns the name without the slot, and without the mark of a question.
-func base(stored string) string {
+// owner returns the name to which a companion belongs. It returns every other name as it is.
+func owner(stored string) string {
 	if of, ok := fast.SplitAsk(stored); ok {
-		stored = of
+		return of
 	}
+	if of, ok := fast.SplitNewest(stored); ok {
+		return of
+	}
+	return stored
+}
+
+// base returns the name without the slot, or that to which a companion belongs.
+func base(stored string) string {
+	stored = owner(stored)
 	if name, _, ok := fast.SplitSlot(stored); ok {
 		return name
 	}
@@ -144,7 +153,7 @@ func (t *tracked) update(s *sight) []Ended {
 	}
 	t.asked = nil
 	for stored, state := range s.states {
-		if q, ok := padlock.QuestionIn(state); ok && t.partOf(stored) == question {
+		if q, ok := padlock.QuestionIn(state); ok && t.partOf(stored) == companion {
 			t.asked = &q
 		}
 	}

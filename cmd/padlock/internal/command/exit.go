@@ -7,6 +7,7 @@ const (
 	exitUnavailable = 69  // the store cannot be reached, or cannot answer the question
 	exitSystem      = 71  // the system's limits do not leave padlock enough processes or memory
 	exitHeld        = 75  // the lock is held, or was not free in time
+	exitSuperseded  = 76  // --newest: a newer run has got the lock
 	exitLost        = 79  // the lock was lost while the command ran
 	exitTimeout     = 124 // --at-most was reached
 	exitCannotRun   = 126 // the command cannot be run
@@ -18,6 +19,7 @@ const exitStatuses = `  COMMAND's own, or 128+N if signal N killed it
   69   the store cannot be reached; command not run
   71   the system cannot start another process (a limit is reached); command not run
   75   the lock is held, or was not free in time (-E changes it); command not run
+  76   --newest: a newer run has got the lock; command not run
   79   the lock was lost while the command ran; the command was ended
   124  --at-most was reached; the command was ended
   126  the command cannot be run        127  the command was not found

@@ -25,7 +25,7 @@ func recordsAll(value string) bool {
 // runFlags holds the flags of run.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
-	shell, passKey, quiet, record                   bool
+	shell, passKey, quiet, record, newest           bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  exitStatus
 	signal, onAsk                                   signalFlag
@@ -69,6 +69,7 @@ func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.VarP(&set.wait, "wait", "w", "wait at most `SECONDS`; 0 is -n (also --timeout)")
 	f.Var(&set.policy, "wait-policy", "`POLICY` skip: do not wait if the holder's --at-most ends after --wait (default wait)")
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
+	f.BoolVar(&set.newest, "newest", false, "the newest run comes first: ask the holder to finish early (--on-ask), and drop older runs that wait")
 	f.Var(&set.slots, "slots", "let `N` commands run at the same time; each holds one of N slots of NAME")
 	f.StringArrayVar(&set.also, "also", nil, "take the lock `NAME2` as well: all locks or none (may be repeated)")
 }
@@ -85,6 +86,8 @@ func (set *runFlags) check() error {
 		return usage("-q and -v contradict each other")
 	case set.slots > 0 && set.shared:
 		return usage("--slots and -s contradict each other: a slot has one holder")
+	case set.newest && (set.slots > 0 || set.shared || set.nonblock || len(set.also) > 0):
+		return usage("--newest is for one lock that is waited for: leave out --slots, -s, -n and --also")
 	case set.slots > 0 && set.onAsk.sig != 0:
 		return usage("--slots and --on-ask cannot be combined: a slot cannot be asked")
 	case set.slots > 0 && len(set.also) > 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/padlock-go/padlock/cmd/padlock/internal/console"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/limits"
 	"github.com/padlock-go/padlock/cmd/padlock/internal/supervise"
+	"github.com/padlock-go/padlock/newest"
 	"github.com/padlock-go/padlock/observe/sampler"
 )
 
@@ -228,6 +230,9 @@ func (f *front) gaveUp(s os.Signal, err error) error {
 
 // explainRefusal explains why padlock did not get the lock.
 func (f *front) explainRefusal(err error) error {
+	if errors.Is(err, newest.ErrSuperseded) {
+		return fail(exitSuperseded, "superseded", f.name, "a newer run has got %s, so this one was dropped; command not run", show(f.name))
+	}
 	why := f.explain(f.lockOfError(err), err)
 	took := time.Since(f.begun)
 	own := f.own || why.status == exitHeld && f.ownLock(why.note.Name)
@@ -365,6 +370,9 @@ func (f *front) closeFront() {
 // event gets the events of the Locker.
 func (f *front) event(_ context.Context, e padlock.Event) {
 	var held *padlock.HeldError
+	if e.Name != f.name && !slices.Contains(f.set.also, e.Name) {
+		return // of a lock beside them; see package newest
+	}
 	if e.Kind == padlock.EventRenewed {
 		select {
 		case f.renewed <- struct{}{}:

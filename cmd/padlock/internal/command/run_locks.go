@@ -11,11 +11,16 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver/fast"
+	"github.com/padlock-go/padlock/newest"
 )
 
 // acquireOnce takes the lock on NAME, or one of its slots, or the locks on NAME and on all names of
 // --also.
 func (f *front) acquireOnce(ctx context.Context, opts []padlock.Option) (err error) {
+	if f.set.newest {
+		f.lock, err = newest.Acquire(ctx, f.locker, f.name, opts...)
+		return err
+	}
 	if len(f.set.also) == 0 {
 		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
 		return err
