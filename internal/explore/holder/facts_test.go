@@ -1,0 +1,234 @@
+package holder
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
+)
+
+// The facts about a token are what its requests and their replies say. The judge compares the Lock
+// with them.
+type facts struct {
+	who       int
+	first     time.Duration // when its first request was sent
+	lease     time.Duration // the end of the lease that replies prove, counted from the sending
+	margin    time.Duration // by how much earlier the holder stops
+	confirmed time.Duration // when the last request was sent to which the server has agreed
+	tried     time.Duration // when the last renewal was sent; 0 if none was since confirmed
+	trying    bool          // a renewal has no reply yet
+	failed    time.Duration // when the last renewal got no reply
+	lossTold  bool          // a reply has said that the lock is lost
+	released  bool          // a release has found the lock
+	outcome   driver.Outcome
+	replied   bool   // a release was answered, with outcome
+	late      bool   // an acquire came after its sender had left, and no release came later
+	releasing bool   // a release was sent
+	log       []byte // what became of the requests, since the Locker was at rest
+	broken    error
+}
+
+// margin is what docs/design.md states: drift and time to stop.
+func margin(ttl time.Duration) time.Duration {
+	return ttl/100 + min(2*time.Millisecond, ttl/20) + min(50*time.Millisecond, ttl/10)
+}
+
+// usable is when the holder has to stop.
+func (f *facts) usable() time.Duration { return f.lease - f.margin }
+
+// noteSent notes that r is sent now.
+func (f *facts) noteSent(r *request) {
+	switch r.op {
+	case opExtend:
+		if f.releasing {
+			f.broken = fmt.Errorf("a renewal is sent after the release")
+		}
+		f.tried, f.trying = r.sent, true
+	case opRelease:
+		if f.trying {
+			f.broken = fmt.Errorf("a release is sent while a renewal is under way")
+		}
+		f.releasing = true
+	}
+}
+
+// note notes what the client of r hears.
+func (f *facts) note(r *request, a *answer, now time.Duration) {
+	f.log = append(f.log, r.op[0], class(a.err))
+	switch r.op {
+	case opRelease:
+		if f.log = append(f.log, byte('0'+a.outcome)); a.err == nil {
+			f.outcome, f.replied = a.outcome, true
+		}
+		return
+	case opExtend:
+		f.trying, f.failed = false, now
+	}
+	switch {
+	case a.err == nil && a.grant.TTL > 0 && r.op != opWait:
+		if end := r.sent + a.grant.TTL; end > f.lease {
+			f.lease, f.margin = end, margin(a.grant.TTL)
+		}
+		f.confirmed, f.tried, f.trying = r.sent, 0, false
+	case r.op == opExtend && (errors.Is(a.err, driver.ErrLost) || errors.Is(a.err, driver.ErrExpired)):
+		f.lossTold = true
+	}
+}
+
+// class is one letter for an error.
+func class(err error) byte {
+	for i, known := range []error{driver.ErrUncertain, driver.ErrUnavailable, driver.ErrHeld, driver.ErrExpired, driver.ErrLost} {
+		if errors.Is(err, known) {
+			return "?uhel"[i]
+		}
+	}
+	if err != nil {
+		return '!'
+	}
+	return '+'
+}
+
+// judge returns the promise that is broken now, if one is. Everything rests.
+func (w *world) judge() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.facts {
+		if f.broken != nil {
+			return f.broken
+		}
+	}
+	for _, c := range w.callers {
+		if err := c.judgeLock(); err != nil {
+			return fmt.Errorf("%w (%s)", err, c.name)
+		}
+	}
+	return w.judgeStore()
+}
+
+// judgeLock compares what the Lock of c says with what the replies prove, and with the server.
+func (c *caller) judgeLock() error {
+	if c.lock == nil || c.call == opRelease {
+		return nil
+	}
+	now, f := c.w.at(), c.w.facts[c.token]
+	end := f.usable()
+	if c.most > 0 {
+		end = min(end, c.most)
+	}
+	c.over = c.over || !c.closing && (f.lossTold || now >= end)
+	believes := c.lock.Remaining() > 0
+	done := false
+	select {
+	case <-c.ctx.Done():
+		done = true
+	default:
+	}
+	switch {
+	case believes == done || done == (c.ctx.Err() == nil):
+		return fmt.Errorf("Remaining is %v, and Context ended is %v", c.lock.Remaining(), done)
+	case believes && c.over:
+		return safety.ErrBroken("the holder goes on at %v; its replies prove the lock until %v, and it knows of a loss: %v", now, end, f.lossTold)
+	case !believes && !c.over && !c.closing:
+		return fmt.Errorf("the holder stops at %v, and its replies prove the lock until %v", now, end)
+	}
+	if !believes {
+		return nil
+	}
+	h := c.w.state.Live(c.token, c.w.now())
+	if h == nil || h.Reserved || until(h.Until) < f.lease {
+		return safety.ErrTwoHold("the holder goes on at %v, and the store has given the name away, or will before %v", now, f.lease)
+	}
+	if c.w.space.noRenewal {
+		return nil
+	}
+	return c.judgeRenewal(f, now, end)
+}
+
+// judgeRenewal says if a renewal is late. A renewal takes a sixth of the TTL at most.
+func (c *caller) judgeRenewal(f *facts, now, end time.Duration) error {
+	ttl := c.w.space.ttl
+	if f.trying {
+		if now > f.tried+ttl/6 {
+			return fmt.Errorf("a renewal has no reply for %v, and is not given up", now-f.tried)
+		}
+		return nil
+	}
+	due := f.confirmed + ttl*11/30
+	if f.tried > 0 {
+		due = f.failed + max(min(ttl/10, (end-f.failed)/2), ttl/50)*11/10
+	}
+	if now > due && c.most == 0 {
+		return fmt.Errorf("no renewal is sent at %v, and one was due at %v", now, due)
+	}
+	return nil
+}
+
+// judgeStore finds a lock in the store that nobody has, and that nobody will release.
+func (w *world) judgeStore() error {
+	now := w.now()
+	for i := range w.state.Holds {
+		h := &w.state.Holds[i]
+		f := w.facts[h.Token]
+		if w.state.Live(h.Token, now) != h || f.late || w.callers[f.who].minds(h.Token) {
+			continue
+		}
+		return fmt.Errorf("the store keeps the lock of token %d of %s, which nobody has and nobody releases", w.tokens[h.Token], w.callers[f.who].name)
+	}
+	return nil
+}
+
+// minds reports whether c, its Locker or a request has to do with token.
+func (c *caller) minds(token string) bool {
+	if c.token == token && c.lock != nil || c.call != "" || c.face.open() > 0 {
+		return true
+	}
+	for _, r := range c.w.requests {
+		if r.token == token {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeAcquire looks at the result of an acquire.
+func (c *caller) judgeAcquire(lock *leased, err error) error {
+	w := c.w
+	if err == nil {
+		before := w.fence
+		w.fence = max(before, lock.Fence())
+		if w.space.shared {
+			return safety.FenceKeeps(lock.Fence(), before)
+		}
+		return safety.FenceRises(lock.Fence(), before)
+	}
+	if errors.Is(err, driver.ErrUncertain) {
+		return nil
+	}
+	for token, f := range w.facts {
+		if f.who == c.who && c.once && f.first >= c.begun && w.state.Live(token, w.now()) != nil {
+			return fmt.Errorf("the call returns %w, which is certain, and the store keeps the name for it", err)
+		}
+	}
+	return nil
+}
+
+// judgeRelease looks at the result of a release.
+func (c *caller) judgeRelease(err error) error {
+	f := c.w.facts[c.token]
+	lostIt := errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired)
+	uncertain := errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable)
+	switch {
+	case err == nil && (c.over || !f.released):
+		return safety.ErrBroken("Release reports no loss; the lock was over: %v, the store had it: %v", c.over, f.released)
+	case err == nil || c.closing:
+	case f.replied && uncertain:
+		return fmt.Errorf("Release returns %w, although the store has replied", err)
+	case !f.replied && !uncertain:
+		return fmt.Errorf("Release returns %w, and the store has not replied", err)
+	case lostIt && !c.over && !f.lossTold && f.released && c.w.at() < f.usable():
+		return fmt.Errorf("Release returns %w, and the lock was held until then", err)
+	}
+	return nil
+}
