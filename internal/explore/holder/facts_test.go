@@ -1,10 +1,13 @@
 package holder
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/safety"
 )
@@ -20,10 +23,13 @@ type facts struct {
 	tried     time.Duration // when the last renewal was sent; 0 if none was since confirmed
 	trying    bool          // a renewal has no reply yet
 	failed    time.Duration // when the last renewal got no reply
+	planned   time.Duration // when the next renewal is planned, less a tenth of a third of the TTL
+	asked     error         // the last reply to the caller's own Check or Extend
 	lossTold  bool          // a reply has said that the lock is lost
 	released  bool          // a release has found the lock
 	outcome   driver.Outcome
 	replied   bool   // a release was answered, with outcome
+	over      bool   // the holder has stopped, or had to
 	late      bool   // an acquire came after its sender had left, and no release came later
 	releasing bool   // a release was sent
 	log       []byte // what became of the requests, since the Locker was at rest
@@ -41,7 +47,7 @@ func (f *facts) usable() time.Duration { return f.lease - f.margin }
 // noteSent notes that r is sent now.
 func (f *facts) noteSent(r *request) {
 	switch r.op {
-	case opExtend:
+	case opRenew:
 		if f.releasing {
 			f.broken = fmt.Errorf("a renewal is sent after the release")
 		}
@@ -63,18 +69,32 @@ func (f *facts) note(r *request, a *answer, now time.Duration) {
 			f.outcome, f.replied = a.outcome, true
 		}
 		return
-	case opExtend:
+	case opRenew:
 		f.trying, f.failed = false, now
+	case opExtend, opCheck:
+		f.asked = a.err
+	case opWait:
+		return
 	}
 	switch {
-	case a.err == nil && a.grant.TTL > 0 && r.op != opWait:
+	case a.err == nil && r.op != opCheck:
 		if end := r.sent + a.grant.TTL; end > f.lease {
 			f.lease, f.margin = end, margin(a.grant.TTL)
 		}
-		f.confirmed, f.tried, f.trying = r.sent, 0, false
-	case r.op == opExtend && (errors.Is(a.err, driver.ErrLost) || errors.Is(a.err, driver.ErrExpired)):
+		f.confirmed, f.planned = r.sent, r.sent+min(ttl, a.grant.TTL)/3
+		if a.grant.TTL > ttl {
+			f.planned = max(f.planned, r.sent+a.grant.TTL-margin(a.grant.TTL)-ttl*2/3)
+		}
+		if !f.trying {
+			f.tried = 0
+		}
+	case r.op != opAcquire && isLoss(a.err):
 		f.lossTold = true
 	}
+}
+
+func isLoss(err error) bool {
+	return errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired)
 }
 
 // class is one letter for an error.
@@ -99,12 +119,52 @@ func (w *world) judge() error {
 			return f.broken
 		}
 	}
+	believers := 0
 	for _, c := range w.callers {
-		if err := c.judgeLock(); err != nil {
+		if err := cmp.Or(c.judgeLock(), c.judgeCounts(), c.judgeTime()); err != nil {
 			return fmt.Errorf("%w (%s)", err, c.name)
 		}
+		if c.lock != nil && c.lock.Remaining() > 0 {
+			believers++
+		}
+	}
+	if believers > 1 && !w.space.shared {
+		return safety.ErrTwoHold("both callers go on")
 	}
 	return w.judgeStore()
+}
+
+// judgeCounts compares Stats and the events with what c has seen.
+func (c *caller) judgeCounts() error {
+	s, held := c.locker.Stats(), 0
+	if c.lock != nil && c.lock.Remaining() > 0 {
+		held = 1
+	}
+	waiting := 0
+	if c.call == callAcquire {
+		waiting = 1
+	}
+	if s.Held != held || s.Waiting > waiting || s.Acquired != c.got || s.Refused != c.refused || s.Lost != c.lost && !c.closing {
+		return fmt.Errorf("Stats returns %+v; held %d, acquired %d, refused %d, lost %d", s, held, c.got, c.refused, c.lost)
+	}
+	if c.w.space.observed && c.call == "" && !c.closing {
+		return c.events.judge(c, held)
+	}
+	return nil
+}
+
+// judgeTime says if a call takes too long, or if the name is free before the time of HoldAtLeast.
+func (c *caller) judgeTime() error {
+	w, now := c.w, c.w.at()
+	for _, r := range w.requests { // a try that is under way may take longer than Wait allows
+		if r.who == c.who && r.op == opWait && w.space.wait > 0 && now > c.begun+w.space.wait {
+			return fmt.Errorf("the call waits at %v, since %v", now, c.begun)
+		}
+	}
+	if now < c.keptUntil && !w.state.Excludes("another", false, w.now()) {
+		return safety.ErrTooEarly("the name is free at %v, and HoldAtLeast lasts until %v", now, c.keptUntil)
+	}
+	return nil
 }
 
 // judgeLock compares what the Lock of c says with what the replies prove, and with the server.
@@ -117,17 +177,17 @@ func (c *caller) judgeLock() error {
 	if c.most > 0 {
 		end = min(end, c.most)
 	}
-	c.over = c.over || !c.closing && (f.lossTold || now >= end)
+	if !c.over && !c.closing && (f.lossTold || now >= end) {
+		c.over, f.over = true, true
+		if f.lossTold || end == f.usable() && !c.w.space.noRenewal {
+			c.lost++
+		}
+	}
 	believes := c.lock.Remaining() > 0
-	done := false
-	select {
-	case <-c.ctx.Done():
-		done = true
-	default:
+	if err := c.judgeContext(believes); err != nil {
+		return err
 	}
 	switch {
-	case believes == done || done == (c.ctx.Err() == nil):
-		return fmt.Errorf("Remaining is %v, and Context ended is %v", c.lock.Remaining(), done)
 	case believes && c.over:
 		return safety.ErrBroken("the holder goes on at %v; its replies prove the lock until %v, and it knows of a loss: %v", now, end, f.lossTold)
 	case !believes && !c.over && !c.closing:
@@ -140,22 +200,51 @@ func (c *caller) judgeLock() error {
 	if h == nil || h.Reserved || until(h.Until) < f.lease {
 		return safety.ErrTwoHold("the holder goes on at %v, and the store has given the name away, or will before %v", now, f.lease)
 	}
-	if c.w.space.noRenewal {
+	if c.w.space.noRenewal || c.closing {
 		return nil
 	}
 	return c.judgeRenewal(f, now, end)
 }
 
+// judgeContext compares Context with Remaining. In a space with late contexts, nobody has asked for
+// the context before the lock is over.
+func (c *caller) judgeContext(believes bool) error {
+	if c.ctx == nil {
+		if believes {
+			return nil
+		}
+		c.ctx = c.lock.Context()
+	}
+	done := false
+	select {
+	case <-c.ctx.Done():
+		done = true
+	default:
+	}
+	switch cause := context.Cause(c.ctx); {
+	case believes == done || done == (c.ctx.Err() == nil):
+		return fmt.Errorf("Remaining is %v, and Context ended is %v", c.lock.Remaining(), done)
+	case !done || c.closing:
+		return nil
+	case !c.w.facts[c.token].lossTold && c.most > 0 && c.w.at() >= c.most && c.most <= c.w.facts[c.token].usable():
+		if !errors.Is(cause, padlock.ErrMaxHold) {
+			return fmt.Errorf("HoldAtMost is over, and the cause is %w", cause)
+		}
+	case !isLoss(cause):
+		return fmt.Errorf("the lock is lost, and the cause is %w", cause)
+	}
+	return nil
+}
+
 // judgeRenewal says if a renewal is late. A renewal takes a sixth of the TTL at most.
 func (c *caller) judgeRenewal(f *facts, now, end time.Duration) error {
-	ttl := c.w.space.ttl
 	if f.trying {
 		if now > f.tried+ttl/6 {
 			return fmt.Errorf("a renewal has no reply for %v, and is not given up", now-f.tried)
 		}
 		return nil
 	}
-	due := f.confirmed + ttl*11/30
+	due := f.planned + ttl/30
 	if f.tried > 0 {
 		due = f.failed + max(min(ttl/10, (end-f.failed)/2), ttl/50)*11/10
 	}
@@ -207,7 +296,7 @@ func (c *caller) judgeAcquire(lock *leased, err error) error {
 		return nil
 	}
 	for token, f := range w.facts {
-		if f.who == c.who && c.once && f.first >= c.begun && w.state.Live(token, w.now()) != nil {
+		if f.who == c.who && c.once && c.face.open() == 0 && f.first >= c.begun && w.state.Live(token, w.now()) != nil {
 			return fmt.Errorf("the call returns %w, which is certain, and the store keeps the name for it", err)
 		}
 	}
@@ -217,7 +306,6 @@ func (c *caller) judgeAcquire(lock *leased, err error) error {
 // judgeRelease looks at the result of a release.
 func (c *caller) judgeRelease(err error) error {
 	f := c.w.facts[c.token]
-	lostIt := errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrExpired)
 	uncertain := errors.Is(err, driver.ErrUncertain) || errors.Is(err, driver.ErrUnavailable)
 	switch {
 	case err == nil && (c.over || !f.released):
@@ -227,8 +315,23 @@ func (c *caller) judgeRelease(err error) error {
 		return fmt.Errorf("Release returns %w, although the store has replied", err)
 	case !f.replied && !uncertain:
 		return fmt.Errorf("Release returns %w, and the store has not replied", err)
-	case lostIt && !c.over && !f.lossTold && f.released && c.w.at() < f.usable():
+	case isLoss(err) && !c.over && !f.lossTold && f.released && c.w.at() < f.usable() && (c.most == 0 || c.w.at() < c.most):
 		return fmt.Errorf("Release returns %w, and the lock was held until then", err)
+	}
+	return nil
+}
+
+// judgeAsk looks at the result of a Check or an Extend.
+func (c *caller) judgeAsk(err error) error {
+	f := c.w.facts[c.token]
+	switch {
+	case c.closing:
+	case c.overAtCall && !isLoss(err) && !errors.Is(err, padlock.ErrMaxHold):
+		return fmt.Errorf("the lock is over, and %s returns %w", c.call, err)
+	case !c.over && f.asked == nil && err != nil:
+		return fmt.Errorf("the store has agreed, and %s returns %w", c.call, err)
+	case !c.over && err == nil && f.asked != nil:
+		return safety.ErrBroken("%s returns nil, and the store has not agreed: %v", c.call, f.asked)
 	}
 	return nil
 }

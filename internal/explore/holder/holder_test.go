@@ -39,7 +39,7 @@ func (s *space) visit(t *testing.T, n *node) *node {
 	}()
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(s)
-		for _, label := range n.path() {
+		for _, label := range append(slices.Clone(s.from), n.path()...) {
 			if !w.take(label) {
 				panic(fmt.Sprintf("the step %q is not possible after %q", label, n.path()))
 			}
@@ -59,6 +59,15 @@ func (s *space) visit(t *testing.T, n *node) *node {
 	return n
 }
 
+// again returns an error if a second run along the path of n ends in another state.
+func (s *space) again(t *testing.T, n *node) error {
+	m := s.visit(t, &node{before: n.before, label: n.label})
+	if m.key != n.key || !slices.Equal(m.next, n.next) {
+		return fmt.Errorf("a second run differs:\n%s\n%s\n%q\n%q", n.key, m.key, n.next, m.next)
+	}
+	return nil
+}
+
 // explore visits all states of s.
 func (s *space) explore(ctx context.Context, t *testing.T, most int) explore.Result {
 	next := func(n *node) (edges []explore.Edge[*node]) {
@@ -67,6 +76,9 @@ func (s *space) explore(ctx context.Context, t *testing.T, most int) explore.Res
 		}
 		for _, label := range n.next {
 			to := s.visit(t, &node{before: n, label: label, depth: n.depth + 1})
+			if s.visits.Add(1)%64 == 0 && to.broken == nil {
+				to.broken = s.again(t, to)
+			}
 			edges = append(edges, explore.Edge[*node]{Label: label, To: to, Broken: to.broken})
 		}
 		return edges
@@ -74,15 +86,34 @@ func (s *space) explore(ctx context.Context, t *testing.T, most int) explore.Res
 	return explore.Search(ctx, s.visit(t, &node{}), func(n *node) string { return n.key }, next, most)
 }
 
+const ttl = 3 * time.Second
+
+// held are the steps after which A has the lock.
+var held = []string{"A calls TryAcquire", "A's acquire arrives and is answered"}
+
+var (
+	tries = []string{callTry}
+	waits = []string{callAcquire, callCancel}
+)
+
 var spaces = []space{
-	{name: "one caller", ttl: 3 * time.Second, calls: []string{callTry}, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 9},
-	{name: "two tries", ttl: 3 * time.Second, calls: []string{callTry}, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 8},
-	{name: "waits", ttl: 3 * time.Second, calls: []string{callAcquire, callCancel}, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 8},
-	{name: "close", ttl: 3 * time.Second, calls: []string{callAcquire, callCancel, callClose}, acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 8},
+	{name: "one caller", calls: tries, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 9},
+	{name: "two tries", calls: tries, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 8},
+	{name: "two wait", calls: waits, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7},
+	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 8, observed: true},
+	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, from: nil, faults: 1, late: 1, steps: 8, wait: time.Second},
+	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 8},
+	{name: "held", calls: tries, from: held, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 7},
+	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 8, observed: true},
+	{name: "HoldAtLeast", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, atLeast: 5 * time.Second},
+	{name: "HoldAtMost", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 0, steps: 8, most: 4 * time.Second, observed: true},
+	{name: "Shared", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, shared: true},
+	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, noRenewal: true, unasked: true, observed: true},
 }
 
 func TestHolder(t *testing.T) {
-	for _, s := range spaces {
+	for i := range spaces {
+		s := &spaces[i]
 		t.Run(s.name, func(t *testing.T) {
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

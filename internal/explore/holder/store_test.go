@@ -1,7 +1,9 @@
 package holder
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,6 +21,10 @@ type server struct {
 	requests []*request // under way
 	facts    map[string]*facts
 	tokens   map[string]int // the number of a token among those of its Locker
+
+	// How many renewals and extensions of each Locker the server has confirmed, and how many
+	// renewals had no reply, while it held the lock.
+	confirmed, failed [2]uint64
 }
 
 // A request is under way from the call of its client until the reply, or until nobody waits for one
@@ -50,7 +56,9 @@ type answer struct {
 const (
 	opAcquire = "acquire"
 	opWait    = "wait"
-	opExtend  = "renewal"
+	opRenew   = "renewal"
+	opExtend  = "extension" // that of Lock.Extend
+	opCheck   = "check"
 	opRelease = "release"
 )
 
@@ -123,7 +131,7 @@ func (s *server) apply(r *request, how string) {
 	case opAcquire:
 		h, err = s.state.Acquire(&r.acquire, now)
 		f.late = f.late || r.left && err == nil
-	case opExtend:
+	case opRenew, opExtend, opCheck:
 		h, err = s.state.Extend(r.token, r.ttl, now)
 		repeats = true
 	case opWait:
@@ -144,8 +152,21 @@ func (s *server) apply(r *request, how string) {
 // answer gives the client of r its answer.
 func (s *server) answer(r *request, a answer) {
 	s.remove(r)
-	s.facts[r.token].note(r, &a, s.at())
+	s.note(r, &a)
 	r.reply <- a
+}
+
+// note notes what the client of r hears.
+func (s *server) note(r *request, a *answer) {
+	f := s.facts[r.token]
+	f.note(r, a, s.at())
+	switch {
+	case f.over:
+	case (r.op == opRenew || r.op == opExtend) && a.err == nil:
+		s.confirmed[r.who]++
+	case r.op == opRenew && !isLoss(a.err) && !errors.Is(a.err, context.Canceled):
+		s.failed[r.who]++
+	}
 }
 
 // A client is the store of one Locker.
@@ -173,7 +194,13 @@ func (c *client) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Gra
 }
 
 func (c *client) Extend(ctx context.Context, _, token string, ttl time.Duration) (driver.Grant, error) {
-	a := c.ask(ctx, &request{op: opExtend, token: token, ttl: ttl})
+	op := opRenew
+	if _, renews := ctx.Deadline(); ttl == 0 {
+		op = opCheck
+	} else if !renews {
+		op = opExtend
+	}
+	a := c.ask(ctx, &request{op: op, token: token, ttl: ttl})
 	return a.grant, a.err
 }
 
@@ -228,7 +255,7 @@ func (s *server) send(ctx context.Context, r *request) {
 func (s *server) leave(r *request, ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.facts[r.token].note(r, &answer{err: errNoReply}, s.at())
+	s.note(r, &answer{err: cmp.Or(ctx.Err(), errNoReply)})
 	if r.left = true; r.applied || r.op == opWait {
 		s.remove(r)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -17,8 +18,7 @@ import (
 // A space says what two callers, the network and the clock may do.
 type space struct {
 	name      string
-	ttl       time.Duration
-	options   []padlock.Option
+	from      []string // the steps to the first state
 	calls     []string // what the callers may call
 	acquires  [2]int   // how many times each caller may begin to take the lock
 	faults    int      // requests and replies that go astray
@@ -26,8 +26,26 @@ type space struct {
 	steps     int
 	atLeast   time.Duration
 	most      time.Duration // HoldAtMost
+	wait      time.Duration
+	observed  bool
+	unasked   bool // nobody asks for Context while the lock is held
 	noRenewal bool
 	shared    bool
+	visits    atomic.Int64
+}
+
+func (s *space) options() (all []padlock.Option) {
+	add := func(is bool, o padlock.Option) {
+		if is {
+			all = append(all, o)
+		}
+	}
+	add(s.atLeast > 0, padlock.HoldAtLeast(s.atLeast))
+	add(s.most > 0, padlock.HoldAtMost(s.most))
+	add(s.wait > 0, padlock.Wait(s.wait))
+	add(s.noRenewal, padlock.NoRenewal())
+	add(s.shared, padlock.Shared())
+	return all
 }
 
 // The calls of a caller.
@@ -36,6 +54,8 @@ const (
 	callTry     = "try"
 	callCancel  = "cancel"
 	callClose   = "close"
+	callCheck   = "Check"
+	callExtend  = "Extend"
 )
 
 // A world is one run of the system: two Lockers, one caller each, on one server.
@@ -50,27 +70,34 @@ type world struct {
 
 // A caller calls the methods of one Locker, one at a time.
 type caller struct {
-	w         *world
-	who       int
-	name      string
-	locker    *padlock.Locker
-	clock     *clock
-	face      face
-	acquires  int
-	call      string // the call under way, or ""
-	once      bool   // that is a TryAcquire
-	begun     time.Duration
-	cancel    context.CancelFunc
-	cancelled bool
-	lock      *leased
-	token     string // of lock
-	ctx       context.Context
-	over      bool          // the lock ended before its Release
-	most      time.Duration // when HoldAtMost ends the lock, if it does
-	acquired  chan acquired
-	released  chan error
-	closing   bool
-	closed    chan error
+	w          *world
+	who        int
+	name       string
+	locker     *padlock.Locker
+	clock      *clock
+	face       face
+	acquires   int
+	asks       int
+	call       string // the call under way, or ""
+	once       bool   // that is a TryAcquire
+	begun      time.Duration
+	cancel     context.CancelFunc
+	cancelled  bool
+	lock       *leased
+	token      string // of lock
+	ctx        context.Context
+	over       bool          // the lock ended before its Release
+	overAtCall bool          // and before the Check or Extend under way
+	most       time.Duration // when HoldAtMost ends the lock, if it does
+	keptUntil  time.Duration // when the time of HoldAtLeast is over
+	events     *events
+	acquired   chan acquired
+	released   chan error
+	asked      chan error // the result of Check or Extend
+
+	got, refused, lost, releases uint64
+	closing                      bool
+	closed                       chan error
 }
 
 type acquired struct {
@@ -85,9 +112,14 @@ func newWorld(s *space) *world {
 	for i := range 2 {
 		c := &caller{w: w, who: i, name: string(rune('A' + i))}
 		c.clock = &clock{Clock: driver.SystemClock(), timers: map[*timer]bool{}}
-		c.locker = padlock.New(&client{w.server, i}, padlock.WithClock(c.clock), padlock.KeepStoreOpen(), padlock.TTL(s.ttl))
+		options := []padlock.LockerOption{padlock.WithClock(c.clock), padlock.KeepStoreOpen(), padlock.TTL(ttl)}
+		if s.observed {
+			c.events = &events{n: map[padlock.EventKind]uint64{}}
+			options = append(options, padlock.Observe(c.events))
+		}
+		c.locker = padlock.New(&client{w.server, i}, options...)
 		c.face = faceOf(c.locker)
-		c.acquired, c.released, c.closed = make(chan acquired, 1), make(chan error, 1), make(chan error, 1)
+		c.acquired, c.released, c.asked, c.closed = make(chan acquired, 1), make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		w.callers = append(w.callers, c)
 	}
 	return w
@@ -120,6 +152,11 @@ func (c *caller) steps() (all []step) {
 	switch {
 	case c.call == "" && c.lock != nil:
 		add("calls Release", c.release)
+		for _, call := range []string{callCheck, callExtend} {
+			if can(call) && c.asks < 1 {
+				add("calls "+call, func() { c.ask(call) })
+			}
+		}
 	case c.call == "" && c.acquires < c.w.space.acquires[c.who] && !c.closing:
 		if can(callAcquire) {
 			add("calls Acquire", func() { c.take(false) })
@@ -145,7 +182,7 @@ func (c *caller) take(once bool) {
 		if once {
 			method = c.locker.TryAcquire
 		}
-		lock, err := method(ctx, name, c.w.space.options...)
+		lock, err := method(ctx, name, c.w.space.options()...)
 		c.acquired <- acquired{lock, err}
 	}()
 }
@@ -153,6 +190,19 @@ func (c *caller) take(once bool) {
 func (c *caller) release() {
 	c.call = opRelease
 	go func() { c.released <- c.lock.Release() }()
+}
+
+// ask calls Check or Extend.
+func (c *caller) ask(call string) {
+	c.call, c.overAtCall = call, c.over
+	c.asks++
+	go func() {
+		if call == callCheck {
+			c.asked <- c.lock.Check(context.Background())
+			return
+		}
+		c.asked <- c.lock.Extend(context.Background(), 2*ttl)
+	}()
 }
 
 func (c *caller) close() {
@@ -167,20 +217,40 @@ func (c *caller) collect() error {
 		c.call = ""
 		c.cancel()
 		if a.err == nil {
-			c.lock = leasedOf(a.lock)
-			c.token, c.ctx, c.over, c.most = token(c.lock.hold), a.lock.Context(), false, 0
-			if c.w.space.most > 0 {
-				c.most = c.w.at() + c.w.space.most
-			}
+			c.holds(a.lock)
+		} else {
+			c.refused++
 		}
 		return c.judgeAcquire(c.lock, a.err)
 	case err := <-c.released:
 		c.call = ""
+		c.releases++
 		broken := c.judgeRelease(err)
 		c.lock = nil
 		return broken
+	case err := <-c.asked:
+		broken := c.judgeAsk(err)
+		c.call = ""
+		return broken
 	default:
 		return nil
+	}
+}
+
+// holds notes that c has got a lock.
+func (c *caller) holds(lock *padlock.Lock) {
+	s := c.w.space
+	c.lock, c.over, c.most, c.ctx = leasedOf(lock), false, 0, nil
+	c.token = token(c.lock.hold)
+	c.got++
+	if !s.unasked {
+		c.ctx = lock.Context()
+	}
+	if s.most > 0 {
+		c.most = c.w.at() + s.most
+	}
+	if s.atLeast > 0 {
+		c.keptUntil = c.w.facts[c.token].confirmed + s.atLeast
 	}
 }
 
@@ -266,7 +336,7 @@ func (w *world) stepsOf(r *request) (all []step) {
 		if w.lates() < w.space.late {
 			add(true, delayed)
 		}
-		if r.op == opAcquire || r.op == opExtend {
+		if r.op == opAcquire || r.op == opRenew {
 			add(true, slowReply)
 		}
 	}
@@ -289,8 +359,8 @@ type edge struct {
 	both bool // the time just before it counts, too
 }
 
-// waits says what a method of the Locker waits for.
-var waits = map[string]string{
+// timersOf says what a method of the Locker waits for.
+var timersOf = map[string]string{
 	"tryStore": "next try", "releaseAtStore": "next try to release", "repeatRelease": "next clean-up",
 	"askAgain": "second clean-up", "startTimer": "time to wait", "waitAsHead": "next look", "askStore": "next look",
 }
@@ -312,7 +382,7 @@ func (w *world) next() (edge, bool) {
 	}
 	for _, c := range w.callers {
 		for _, t := range c.clock.running() {
-			add(now+t.at.Sub(c.clock.Now()), c.name+"'s "+waits[t.who], false)
+			add(now+t.at.Sub(c.clock.Now()), c.name+"'s "+timersOf[t.who], false)
 		}
 		if at := c.face.due(); at > 0 && at < far {
 			add(now+at.Sub(c.clock.Now()), "the next look at "+c.name+"'s lock", true)
@@ -443,8 +513,17 @@ func (w *world) moveOn() bool {
 	return false
 }
 
-// key returns the state as text; see docs/internals/every-order.md.
+// key returns the state as text; see docs/internals/every-order.md. If both callers may do the same,
+// it does not say which of them is which.
 func (w *world) key() string {
+	key := w.keyOf(w.callers)
+	if w.space.acquires[0] != w.space.acquires[1] {
+		return key
+	}
+	return min(key, w.keyOf([]*caller{w.callers[1], w.callers[0]}))
+}
+
+func (w *world) keyOf(callers []*caller) string {
 	k := &key{now: w.callers[0].clock.Now(), tokens: map[string]int{}}
 	k.fences = append(k.fences, w.state.Fence, w.fence)
 	for _, h := range w.state.Holds {
@@ -461,23 +540,26 @@ func (w *world) key() string {
 	slices.Sort(k.fences)
 	k.fences = slices.Compact(k.fences)
 	k.add(fmt.Sprint(w.faults, k.fence(w.fence), k.fence(w.state.Fence)))
-	for _, c := range w.callers {
+	for _, c := range callers {
 		c.key(k)
-	}
-	for _, r := range w.sorted() {
-		k.add(fmt.Sprint("r", r.who, r.op, k.token(r.token), r.cleanUp, r.applied, r.left, r.sent-w.at(), max(r.deadline-w.at(), 0), r.ttl, r.keep))
-		if r.applied {
-			k.add(fmt.Sprint(class(r.result.err), r.result.outcome, k.fence(r.result.grant.Fence), r.result.grant.TTL))
-		}
 	}
 	w.storeKey(k)
 	return k.String()
 }
 
-// key writes the state of c, and the facts that the judge knows.
+// key writes the state of c, what is under way for it, and the facts that the judge knows.
 func (c *caller) key(k *key) {
 	w := c.w
-	k.add(fmt.Sprint(c.name, c.acquires, c.call, c.once, c.cancelled, c.closing, len(c.closed)))
+	for _, r := range w.sorted() {
+		if r.who != c.who {
+			continue
+		}
+		k.add(fmt.Sprint("r", r.op, k.token(r.token), r.cleanUp, r.applied, r.left, r.sent-w.at(), max(r.deadline-w.at(), 0), r.ttl, r.keep))
+		if r.applied {
+			k.add(fmt.Sprint(class(r.result.err), r.result.outcome, k.fence(r.result.grant.Fence), r.result.grant.TTL))
+		}
+	}
+	k.add(fmt.Sprint(c.acquires, c.asks, max(c.keptUntil-w.at(), 0), c.call, c.once, c.cancelled, c.closing, len(c.closed)))
 	if c.lock != nil {
 		f := w.facts[c.token]
 		k.add(holdKey(k, c.lock.hold))
@@ -488,6 +570,11 @@ func (c *caller) key(k *key) {
 			k.add(fmt.Sprint("trying", f.tried-w.at()))
 		case f.tried > 0:
 			k.add(fmt.Sprint("failed", f.failed-w.at()))
+		default:
+			k.add(fmt.Sprint("planned", max(f.planned-w.at(), 0)))
+		}
+		if c.call == callCheck || c.call == callExtend {
+			k.add(fmt.Sprint("asked", f.asked == nil, c.overAtCall))
 		}
 	}
 	c.face.key(k)
