@@ -91,6 +91,9 @@ const ttl = 3 * time.Second
 // held are the steps after which A has the lock.
 var held = []string{"A calls TryAcquire", "A's acquire arrives and is answered"}
 
+// waiting are the steps after which A waits for B.
+var waiting = []string{"B calls Acquire", "B's acquire arrives and is answered", "A calls Acquire", "A's acquire arrives and is answered"}
+
 var (
 	tries = []string{callTry}
 	waits = []string{callAcquire, callCancel}
@@ -100,6 +103,7 @@ var spaces = []space{
 	{name: "one caller", calls: tries, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 9},
 	{name: "two tries", calls: tries, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 8},
 	{name: "two wait", calls: waits, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7},
+	{name: "waits for another", calls: waits, from: waiting, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7},
 	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 8, observed: true},
 	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, from: nil, faults: 1, late: 1, steps: 8, wait: time.Second},
 	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 8},

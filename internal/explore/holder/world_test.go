@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,6 +96,8 @@ type caller struct {
 	released   chan error
 	asked      chan error // the result of Check or Extend
 
+	panicked error
+
 	got, refused, lost, releases uint64
 	closing                      bool
 	closed                       chan error
@@ -177,37 +180,51 @@ func (c *caller) take(once bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.call, c.once, c.cancel, c.cancelled, c.begun = callAcquire, once, cancel, false, c.w.at()
 	c.acquires++
-	go func() {
+	c.start(func() {
 		method := c.locker.Acquire
 		if once {
 			method = c.locker.TryAcquire
 		}
 		lock, err := method(ctx, name, c.w.space.options()...)
 		c.acquired <- acquired{lock, err}
-	}()
+	})
 }
 
 func (c *caller) release() {
 	c.call = opRelease
-	go func() { c.released <- c.lock.Release() }()
+	c.start(func() { c.released <- c.lock.Release() })
 }
 
 // ask calls Check or Extend.
 func (c *caller) ask(call string) {
 	c.call, c.overAtCall = call, c.over
 	c.asks++
-	go func() {
+	c.start(func() {
 		if call == callCheck {
 			c.asked <- c.lock.Check(context.Background())
 			return
 		}
 		c.asked <- c.lock.Extend(context.Background(), 2*ttl)
-	}()
+	})
 }
 
 func (c *caller) close() {
 	c.closing = true
-	go func() { c.closed <- c.locker.Close(context.Background()) }()
+	c.start(func() { c.closed <- c.locker.Close(context.Background()) })
+}
+
+// start begins a call of c.
+func (c *caller) start(call func()) {
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				c.w.mu.Lock()
+				defer c.w.mu.Unlock()
+				c.panicked = fmt.Errorf("%s's call panics: %v", c.name, p)
+			}
+		}()
+		call()
+	}()
 }
 
 // collect takes the results of the calls that have returned, and judges them.
@@ -259,7 +276,7 @@ func (w *world) rest() {
 	synctest.Wait()
 	w.dropLate()
 	for _, c := range w.callers {
-		w.breaks(c.collect())
+		w.breaks(cmp.Or(c.panicked, c.collect()))
 		if c.face.isResting() && c.call == "" {
 			for _, f := range w.facts {
 				if f.who == c.who {
