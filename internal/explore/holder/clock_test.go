@@ -33,7 +33,7 @@ const pause = 20 * time.Millisecond
 
 func (c *clock) AfterFunc(d time.Duration, f func()) func() bool {
 	t := &timer{who: setter()}
-	if t.who == "waitAsHead" || t.who == "askStore" || t.who == "slowDown" {
+	if t.who == "waitAsHead" || t.who == "askStore" || t.who == "slowDown" || t.who == "awaitPromotion" {
 		d = pause
 	}
 	t.at = c.Now().Add(d)

@@ -130,13 +130,18 @@ func holdKey(k *key, h reflect.Value) string {
 		}
 		b = append(b, k.instant(driver.Instant(v.Int())))
 	}
-	for _, name := range []string{"late", "renewing", "bond", "cause", "ctx", "converting"} {
+	for _, name := range []string{"late", "renewing", "bond", "cause", "ctx", "converting"} { // what is there
 		if !field(h, name).IsNil() {
 			b = append(b, name)
 		}
 	}
 	if r := field(h, "renewing"); !r.IsNil() {
 		b = append(b, fmt.Sprint(field(r, "cancel").IsNil(), field(r, "done").IsNil(), field(r, "brokenOff")))
+	}
+	for _, name := range []string{"convertedAt", "demotionUntil"} { // they are compared with the sending of a request
+		if at := field(h, name).Int(); at > 0 && k.now.Sub(driver.Instant(at)) <= driver.MaxSilence {
+			b = append(b, name, fmt.Sprint(driver.Instant(at).Sub(k.now)))
+		}
 	}
 	if field(h, "atLeast").Int() > 0 || !field(h, "late").IsNil() {
 		age := k.now.Sub(driver.Instant(field(h, "grantedAt").Int()))

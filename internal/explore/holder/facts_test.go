@@ -16,17 +16,17 @@ import (
 // with them.
 type facts struct {
 	who       int
-	first     time.Duration // when its first request was sent
-	lease     time.Duration // the end of the lease that replies prove, counted from the sending
-	margin    time.Duration // by how much earlier the holder stops
-	confirmed time.Duration // when the last request was sent to which the server has agreed
-	tried     time.Duration // when the last renewal was sent; 0 if none was since confirmed
-	trying    bool          // a renewal has no reply yet
-	failed    time.Duration // when the last renewal got no reply
-	planned   time.Duration // when the next renewal is planned, less a tenth of a third of the TTL
-	asked     error         // the last reply to the caller's own Check or Extend
-	lossTold  bool          // a reply has said that the lock is lost
-	released  bool          // a release has found the lock
+	first     time.Duration    // when its first request was sent
+	lease     time.Duration    // the end of the lease that replies prove, counted from the sending
+	margin    time.Duration    // by how much earlier the holder stops
+	confirmed time.Duration    // when the last request was sent to which the server has agreed
+	tried     time.Duration    // when the last renewal was sent; 0 if none was since confirmed
+	trying    bool             // a renewal has no reply yet
+	failed    time.Duration    // when the last renewal got no reply
+	planned   time.Duration    // when the next renewal is planned, less a tenth of a third of the TTL
+	asked     map[string]error // the last reply to each operation that the caller asked for
+	lossTold  bool             // a reply has said that the lock is lost
+	released  bool             // a release has found the lock
 	outcome   driver.Outcome
 	replied   bool   // a release was answered, with outcome
 	over      bool   // the holder has stopped, or had to
@@ -71,8 +71,8 @@ func (f *facts) note(r *request, a *answer, now time.Duration) {
 		return
 	case opRenew:
 		f.trying, f.failed = false, now
-	case opExtend, opCheck:
-		f.asked = a.err
+	case opExtend, opCheck, opPromote, opDemote:
+		f.asked[r.op] = a.err
 	case opWait:
 		return
 	}
@@ -119,17 +119,18 @@ func (w *world) judge() error {
 			return f.broken
 		}
 	}
-	believers := 0
+	believers, alone := 0, false
 	for _, c := range w.callers {
 		if err := cmp.Or(c.judgeLock(), c.judgeCounts(), c.judgeTime()); err != nil {
 			return fmt.Errorf("%w (%s)", err, c.name)
 		}
 		if c.lock != nil && c.lock.Remaining() > 0 {
 			believers++
+			alone = alone || !c.lock.Shared()
 		}
 	}
-	if believers > 1 && !w.space.shared {
-		return safety.ErrTwoHold("both callers go on")
+	if believers > 1 && alone {
+		return safety.ErrTwoHold("both callers go on, and one of them believes to be alone")
 	}
 	return w.judgeStore()
 }
@@ -197,7 +198,7 @@ func (c *caller) judgeLock() error {
 		return nil
 	}
 	h := c.w.state.Live(c.token, c.w.now())
-	if h == nil || h.Reserved || until(h.Until) < f.lease {
+	if h == nil || h.Reserved || until(h.Until) < f.lease-time.Microsecond {
 		return safety.ErrTwoHold("the holder goes on at %v, and the store has given the name away, or will before %v", now, f.lease)
 	}
 	if c.w.space.noRenewal || c.closing {
@@ -295,6 +296,10 @@ func (c *caller) judgeAcquire(lock *leased, err error) error {
 	if errors.Is(err, driver.ErrUncertain) {
 		return nil
 	}
+	waits := !c.once && !c.cancelled && !c.closing && (w.space.wait == 0 || w.at() < c.begun+w.space.wait)
+	if waits && errors.Is(err, driver.ErrHeld) {
+		return fmt.Errorf("Acquire returns %w, and its time to wait is not over", err)
+	}
 	for token, f := range w.facts {
 		if f.who == c.who && c.once && c.face.open() == 0 && f.first >= c.begun && w.state.Live(token, w.now()) != nil {
 			return fmt.Errorf("the call returns %w, which is certain, and the store keeps the name for it", err)
@@ -321,17 +326,28 @@ func (c *caller) judgeRelease(err error) error {
 	return nil
 }
 
-// judgeAsk looks at the result of a Check or an Extend.
+// askedBy has the operation of a call that asks about a lock.
+var askedBy = map[string]string{callCheck: opCheck, callExtend: opExtend, callPromote: opPromote, callDemote: opDemote}
+
+// judgeAsk looks at the result of such a call.
 func (c *caller) judgeAsk(err error) error {
 	f := c.w.facts[c.token]
+	reply := f.asked[askedBy[c.call]]
 	switch {
 	case c.closing:
 	case c.overAtCall && !isLoss(err) && !errors.Is(err, padlock.ErrMaxHold):
 		return fmt.Errorf("the lock is over, and %s returns %w", c.call, err)
-	case !c.over && f.asked == nil && err != nil:
+	case c.over || err != nil && reply != nil:
+	case reply == nil && err != nil && !c.cancelled:
 		return fmt.Errorf("the store has agreed, and %s returns %w", c.call, err)
-	case !c.over && err == nil && f.asked != nil:
-		return safety.ErrBroken("%s returns nil, and the store has not agreed: %v", c.call, f.asked)
+	case reply != nil && err == nil:
+		return safety.ErrBroken("%s returns nil, and the store has not agreed: %v", c.call, reply)
+	case err == nil && c.call == callPromote:
+		if h := c.w.state.Live(c.token, c.w.now()); h == nil || h.Shared || c.lock.Shared() {
+			return safety.ErrBroken("Promote returns nil, and the lock is shared")
+		}
+	case err == nil && c.call == callDemote && !c.lock.Shared():
+		return safety.ErrBroken("Demote returns nil, and the Lock says that it is exclusive")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package holder
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock/internal/explore"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // A node is a state: the way there, what can come next, and its key.
@@ -31,8 +31,9 @@ func (n *node) path() (labels []string) {
 }
 
 // visit makes a run of the system along the path of n, and notes what n is.
-func (s *space) visit(t *testing.T, n *node) *node {
+func (s *space) visit(t *testing.T, n *node) (visited *node) {
 	defer func() {
+		visited = n
 		if p := recover(); p != nil { // the bubble has goroutines that never end
 			n.broken = cmp.Or(n.broken, fmt.Errorf("goroutines are left: %v", p))
 		}
@@ -69,7 +70,7 @@ func (s *space) again(t *testing.T, n *node) error {
 }
 
 // explore visits all states of s.
-func (s *space) explore(ctx context.Context, t *testing.T, most int) explore.Result {
+func (s *space) explore(t *testing.T) explore.Result {
 	next := func(n *node) (edges []explore.Edge[*node]) {
 		if n.depth == s.steps {
 			return nil
@@ -83,7 +84,7 @@ func (s *space) explore(ctx context.Context, t *testing.T, most int) explore.Res
 		}
 		return edges
 	}
-	return explore.Search(ctx, s.visit(t, &node{}), func(n *node) string { return n.key }, next, most)
+	return explore.Search(t.Context(), s.visit(t, &node{}), func(n *node) string { return n.key }, next, 10_000_000)
 }
 
 const ttl = 3 * time.Second
@@ -100,19 +101,21 @@ var (
 )
 
 var spaces = []space{
-	{name: "one caller", calls: tries, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 9},
-	{name: "two tries", calls: tries, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 8},
-	{name: "two wait", calls: waits, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7},
-	{name: "waits for another", calls: waits, from: waiting, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7},
-	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 8, observed: true},
-	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, from: nil, faults: 1, late: 1, steps: 8, wait: time.Second},
-	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 8},
-	{name: "held", calls: tries, from: held, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 7},
-	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 8, observed: true},
-	{name: "HoldAtLeast", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, atLeast: 5 * time.Second},
-	{name: "HoldAtMost", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 0, steps: 8, most: 4 * time.Second, observed: true},
-	{name: "Shared", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, shared: true},
-	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, noRenewal: true, unasked: true, observed: true},
+	{name: "one caller", calls: tries, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 8, deep: 11},
+	{name: "two tries", calls: tries, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "two wait", calls: waits, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
+	{name: "waits for another", calls: waits, from: waiting, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 7, deep: 10, observed: true},
+	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 10, wait: time.Second},
+	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "held", calls: tries, from: held, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 8},
+	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 2, late: 1, steps: 6, deep: 8, observed: true},
+	{name: "HoldAtLeast", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8, atLeast: 5 * time.Second},
+	{name: "HoldAtMost", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 0, steps: 7, deep: 9, most: 4 * time.Second, observed: true},
+	{name: "Shared", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "readers", calls: append(tries, callPromote, callCancel), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "modes", calls: append(tries, callPromote, callDemote), from: held, acquires: [2]int{1, 0}, asks: 2, faults: 2, late: 1, steps: 6, deep: 8, shared: true},
+	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 6, deep: 8, noRenewal: true, unasked: true, observed: true},
 }
 
 func TestHolder(t *testing.T) {
@@ -120,9 +123,10 @@ func TestHolder(t *testing.T) {
 		s := &spaces[i]
 		t.Run(s.name, func(t *testing.T) {
 			start := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			r := s.explore(ctx, t, 1_000_000)
+			if server.IsThorough() {
+				s.steps = s.deep
+			}
+			r := s.explore(t)
 			t.Logf("%d states, %d transitions, %d steps, complete: %v, %.1f s", r.States, r.Transitions, r.Depth, r.Complete, time.Since(start).Seconds())
 			if r.Broken != nil {
 				t.Errorf("%v, after:", r.Broken)

@@ -13,8 +13,8 @@ import (
 	"github.com/padlock-go/padlock/storekit/decide"
 )
 
-// A server has one name. Its requests stop until the explorer moves them.
-type server struct {
+// theStore has one name. Its requests stop until the explorer moves them.
+type theStore struct {
 	start    time.Time
 	mu       sync.Mutex
 	state    decide.State
@@ -34,6 +34,7 @@ type request struct {
 	op       string
 	token    string
 	acquire  driver.Request
+	reserve  bool          // a wait that may end with a reservation
 	ttl      time.Duration // of an extend
 	keep     time.Duration // of a release
 	cleanUp  bool          // a release that the cleaner has sent
@@ -59,6 +60,8 @@ const (
 	opRenew   = "renewal"
 	opExtend  = "extension" // that of Lock.Extend
 	opCheck   = "check"
+	opPromote = "promotion"
+	opDemote  = "demotion"
 	opRelease = "release"
 )
 
@@ -81,10 +84,10 @@ var (
 	errRefused = fmt.Errorf("%w: the connection was refused", driver.ErrUnavailable)
 )
 
-func (s *server) at() time.Duration { return time.Since(s.start) }
+func (s *theStore) at() time.Duration { return time.Since(s.start) }
 
 // now is the time by the clock of the server, which begins at one hour.
-func (s *server) now() decide.Now {
+func (s *theStore) now() decide.Now {
 	return decide.Now{At: decide.Time((time.Hour + s.at()).Microseconds())}
 }
 
@@ -92,7 +95,7 @@ func (s *server) now() decide.Now {
 func until(t decide.Time) time.Duration { return t.Sub(0) - time.Hour }
 
 // perform does with r what how says. The explorer calls it while everything rests.
-func (s *server) perform(r *request, how string) {
+func (s *theStore) perform(r *request, how string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch how {
@@ -115,12 +118,12 @@ func (s *server) perform(r *request, how string) {
 	}
 }
 
-func (s *server) remove(r *request) {
+func (s *theStore) remove(r *request) {
 	s.requests = slices.DeleteFunc(s.requests, func(o *request) bool { return o == r })
 }
 
 // apply carries r out.
-func (s *server) apply(r *request, how string) {
+func (s *theStore) apply(r *request, how string) {
 	now, f := s.now(), s.facts[r.token]
 	s.state.Trim(now)
 	r.applied = true
@@ -134,6 +137,8 @@ func (s *server) apply(r *request, how string) {
 	case opRenew, opExtend, opCheck:
 		h, err = s.state.Extend(r.token, r.ttl, now)
 		repeats = true
+	case opPromote, opDemote:
+		h, _, err = s.state.Convert(&r.acquire, now)
 	case opWait:
 		if how == handsOver {
 			h, err = s.state.Reserve(&r.acquire, now)
@@ -150,19 +155,19 @@ func (s *server) apply(r *request, how string) {
 }
 
 // answer gives the client of r its answer.
-func (s *server) answer(r *request, a answer) {
+func (s *theStore) answer(r *request, a answer) {
 	s.remove(r)
 	s.note(r, &a)
 	r.reply <- a
 }
 
 // note notes what the client of r hears.
-func (s *server) note(r *request, a *answer) {
+func (s *theStore) note(r *request, a *answer) {
 	f := s.facts[r.token]
 	f.note(r, a, s.at())
 	switch {
 	case f.over:
-	case (r.op == opRenew || r.op == opExtend) && a.err == nil:
+	case (r.op == opRenew || r.op == opExtend) && a.err == nil: // a conversion is another event
 		s.confirmed[r.who]++
 	case r.op == opRenew && !isLoss(a.err) && !errors.Is(a.err, context.Canceled):
 		s.failed[r.who]++
@@ -171,7 +176,7 @@ func (s *server) note(r *request, a *answer) {
 
 // A client is the store of one Locker.
 type client struct {
-	*server
+	*theStore
 	who int
 }
 
@@ -188,8 +193,17 @@ func (c *client) Acquire(ctx context.Context, r driver.Request) (driver.Grant, e
 	return a.grant, a.err
 }
 
-func (c *client) Wait(ctx context.Context, r driver.Request, _ bool) (driver.Grant, error) {
-	a := c.ask(ctx, &request{op: opWait, token: r.Token.Text(), acquire: r})
+func (c *client) Wait(ctx context.Context, r driver.Request, reserve bool) (driver.Grant, error) {
+	a := c.ask(ctx, &request{op: opWait, token: r.Token.Text(), acquire: r, reserve: reserve})
+	return a.grant, a.err
+}
+
+func (c *client) Convert(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	op := opPromote
+	if r.Shared {
+		op = opDemote
+	}
+	a := c.ask(ctx, &request{op: op, token: r.Token.Text(), acquire: r})
 	return a.grant, a.err
 }
 
@@ -231,7 +245,7 @@ func (c *client) ask(ctx context.Context, r *request) answer {
 	}
 }
 
-func (s *server) send(ctx context.Context, r *request) {
+func (s *theStore) send(ctx context.Context, r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.sent = s.at()
@@ -245,14 +259,14 @@ func (s *server) send(ctx context.Context, r *request) {
 				s.tokens[r.token]++
 			}
 		}
-		s.facts[r.token] = &facts{who: r.who, first: r.sent}
+		s.facts[r.token] = &facts{who: r.who, first: r.sent, asked: map[string]error{}}
 	}
 	s.facts[r.token].noteSent(r)
 	s.requests = append(s.requests, r)
 }
 
 // leave ends a request whose client waits no longer. It may arrive later, all the same.
-func (s *server) leave(r *request, ctx context.Context) error {
+func (s *theStore) leave(r *request, ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note(r, &answer{err: cmp.Or(ctx.Err(), errNoReply)})
@@ -260,7 +274,7 @@ func (s *server) leave(r *request, ctx context.Context) error {
 		s.remove(r)
 	}
 	if r.op == opWait {
-		if s.state.Live(r.token, s.now()) != nil {
+		if r.reserve && s.state.Live(r.token, s.now()) != nil {
 			s.state.Release(r.token, 0, s.now())
 		}
 		return ctx.Err()

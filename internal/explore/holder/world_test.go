@@ -22,9 +22,11 @@ type space struct {
 	from      []string // the steps to the first state
 	calls     []string // what the callers may call
 	acquires  [2]int   // how many times each caller may begin to take the lock
+	asks      int      // how many times it may call Check and what comes after it
 	faults    int      // requests and replies that go astray
 	late      int      // requests that may be under way after their sender has left
 	steps     int
+	deep      int // steps in the second tier
 	atLeast   time.Duration
 	most      time.Duration // HoldAtMost
 	wait      time.Duration
@@ -57,11 +59,13 @@ const (
 	callClose   = "close"
 	callCheck   = "Check"
 	callExtend  = "Extend"
+	callPromote = "Promote"
+	callDemote  = "Demote"
 )
 
 // A world is one run of the system: two Lockers, one caller each, on one server.
 type world struct {
-	*server
+	*theStore
 	space   *space
 	callers []*caller
 	faults  int
@@ -111,7 +115,7 @@ type acquired struct {
 const name = "job"
 
 func newWorld(s *space) *world {
-	w := &world{space: s, server: &server{start: time.Now(), facts: map[string]*facts{}, tokens: map[string]int{}}}
+	w := &world{space: s, theStore: &theStore{start: time.Now(), facts: map[string]*facts{}, tokens: map[string]int{}}}
 	for i := range 2 {
 		c := &caller{w: w, who: i, name: string(rune('A' + i))}
 		c.clock = &clock{Clock: driver.SystemClock(), timers: map[*timer]bool{}}
@@ -120,7 +124,7 @@ func newWorld(s *space) *world {
 			c.events = &events{n: map[padlock.EventKind]uint64{}}
 			options = append(options, padlock.Observe(c.events))
 		}
-		c.locker = padlock.New(&client{w.server, i}, options...)
+		c.locker = padlock.New(&client{w.theStore, i}, options...)
 		c.face = faceOf(c.locker)
 		c.acquired, c.released, c.asked, c.closed = make(chan acquired, 1), make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		w.callers = append(w.callers, c)
@@ -155,8 +159,8 @@ func (c *caller) steps() (all []step) {
 	switch {
 	case c.call == "" && c.lock != nil:
 		add("calls Release", c.release)
-		for _, call := range []string{callCheck, callExtend} {
-			if can(call) && c.asks < 1 {
+		for _, call := range []string{callCheck, callExtend, callPromote, callDemote} {
+			if can(call) && c.asks < c.w.space.asks {
 				add("calls "+call, func() { c.ask(call) })
 			}
 		}
@@ -167,6 +171,8 @@ func (c *caller) steps() (all []step) {
 		if can(callTry) {
 			add("calls TryAcquire", func() { c.take(true) })
 		}
+	case c.call == callPromote && !c.cancelled && can(callCancel):
+		add("gives up the promotion", func() { c.cancelled = true; c.cancel() })
 	case c.call == callAcquire && !c.cancelled && can(callCancel):
 		add("gives up", func() { c.cancelled = true; c.cancel() })
 	}
@@ -195,16 +201,23 @@ func (c *caller) release() {
 	c.start(func() { c.released <- c.lock.Release() })
 }
 
-// ask calls Check or Extend.
+// ask calls a method of the lock.
 func (c *caller) ask(call string) {
-	c.call, c.overAtCall = call, c.over
+	ctx, cancel := context.WithCancel(context.Background())
+	c.call, c.overAtCall, c.cancel, c.cancelled = call, c.over, cancel, false
+	delete(c.w.facts[c.token].asked, askedBy[call])
 	c.asks++
 	c.start(func() {
-		if call == callCheck {
-			c.asked <- c.lock.Check(context.Background())
-			return
+		switch call {
+		case callCheck:
+			c.asked <- c.lock.Check(ctx)
+		case callExtend:
+			c.asked <- c.lock.Extend(ctx, 2*ttl)
+		case callPromote:
+			c.asked <- c.lock.Promote(ctx)
+		case callDemote:
+			c.asked <- c.lock.Demote(ctx)
 		}
-		c.asked <- c.lock.Extend(context.Background(), 2*ttl)
 	})
 }
 
@@ -248,6 +261,7 @@ func (c *caller) collect() error {
 	case err := <-c.asked:
 		broken := c.judgeAsk(err)
 		c.call = ""
+		c.cancel()
 		return broken
 	default:
 		return nil
@@ -344,7 +358,10 @@ func (w *world) stepsOf(r *request) (all []step) {
 		add(false, comesBack)
 	case r.op == opWait:
 		if !w.state.Excludes(r.token, r.acquire.Shared, w.now()) {
-			add(false, wakes, handsOver)
+			add(false, wakes)
+			if r.reserve {
+				add(false, handsOver)
+			}
 		}
 		add(true, lost)
 	default:
@@ -379,7 +396,7 @@ type edge struct {
 // timersOf says what a method of the Locker waits for.
 var timersOf = map[string]string{
 	"tryStore": "next try", "releaseAtStore": "next try to release", "repeatRelease": "next clean-up",
-	"askAgain": "second clean-up", "startTimer": "time to wait", "waitAsHead": "next look", "askStore": "next look",
+	"askAgain": "second clean-up", "startTimer": "time to wait", "awaitPromotion": "next try to be promoted", "awaitLateDemotion": "promotion", "convert": "next try to convert", "waitAsHead": "next look", "askStore": "next look",
 }
 
 // far is the time of what never happens.
@@ -590,8 +607,8 @@ func (c *caller) key(k *key) {
 		default:
 			k.add(fmt.Sprint("planned", max(f.planned-w.at(), 0)))
 		}
-		if c.call == callCheck || c.call == callExtend {
-			k.add(fmt.Sprint("asked", f.asked == nil, c.overAtCall))
+		if op := askedBy[c.call]; op != "" {
+			k.add(fmt.Sprint("asked", f.asked[op] == nil, c.overAtCall))
 		}
 	}
 	c.face.key(k)
