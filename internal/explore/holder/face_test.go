@@ -3,7 +3,6 @@ package holder
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -149,37 +148,4 @@ func holdKey(k *key, h reflect.Value) string {
 	}
 	b = append(b, k.fence(field(h, "fence").Uint()), k.token(token(h)), fmt.Sprint(field(h, "released", "v").IsZero()))
 	return strings.Join(b, " ")
-}
-
-// A key says everything that decides what can come next. Times count from now, fences have ranks,
-// and tokens have numbers in the order in which they are met.
-type key struct {
-	strings.Builder
-	now    driver.Instant
-	fences []uint64
-	tokens map[string]int
-}
-
-func (k *key) add(s string) { k.WriteString(s); k.WriteByte(';') }
-
-func (k *key) instant(i driver.Instant) string {
-	switch {
-	case i == 0:
-		return "0"
-	case i == 1<<63-1:
-		return "far"
-	}
-	return fmt.Sprint(max(0, i.Sub(k.now)))
-}
-
-func (k *key) fence(f uint64) string {
-	i, _ := slices.BinarySearch(k.fences, f)
-	return fmt.Sprint("f", i)
-}
-
-func (k *key) token(t string) string {
-	if k.tokens[t] == 0 {
-		k.tokens[t] = len(k.tokens) + 1
-	}
-	return fmt.Sprint("t", k.tokens[t])
 }

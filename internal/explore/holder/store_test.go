@@ -84,8 +84,6 @@ var (
 	errRefused = fmt.Errorf("%w: the connection was refused", driver.ErrUnavailable)
 )
 
-func (s *theStore) at() time.Duration { return time.Since(s.start) }
-
 // now is the time by the clock of the server, which begins at one hour.
 func (s *theStore) now() decide.Now {
 	return decide.Now{At: decide.Time((time.Hour + s.at()).Microseconds())}
