@@ -38,6 +38,7 @@ type caller struct {
 	panicked error
 
 	got, refused, lost, releases uint64
+	exported                     bool
 	closing                      bool
 	closed                       chan error
 }
@@ -72,7 +73,7 @@ func (c *caller) release() {
 func (c *caller) ask(call string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.call, c.overAtCall, c.cancel, c.cancelled = call, c.over, cancel, false
-	delete(c.w.facts[c.token].asked, askedBy[call])
+	clear(c.w.facts[c.token].asked)
 	c.asks++
 	c.start(func() {
 		switch call {
@@ -86,6 +87,14 @@ func (c *caller) ask(call string) {
 			c.asked <- c.lock.Demote(ctx)
 		}
 	})
+}
+
+// export calls Export. The store has no id, so nothing is sent. Nobody adopts the lock.
+func (c *caller) export() {
+	c.exported = true
+	if _, err := c.lock.Export(context.Background()); err != nil && !c.over {
+		c.w.breaks(fmt.Errorf("Export returns %w", err))
+	}
 }
 
 func (c *caller) close() {
@@ -138,7 +147,7 @@ func (c *caller) collect() error {
 // holds notes that c has got a lock.
 func (c *caller) holds(lock *padlock.Lock) {
 	s := c.w.space
-	c.lock, c.over, c.most, c.ctx = leasedOf(lock), false, 0, nil
+	c.lock, c.over, c.exported, c.most, c.ctx = leasedOf(lock), false, false, 0, nil
 	c.token = token(c.lock.hold)
 	c.got++
 	if !s.unasked {

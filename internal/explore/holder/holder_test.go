@@ -116,6 +116,7 @@ var spaces = []space{
 	{name: "readers", calls: append(tries, callPromote, callCancel), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
 	{name: "modes", calls: append(tries, callPromote, callDemote), from: held, acquires: [2]int{1, 0}, asks: 2, faults: 2, late: 1, steps: 6, deep: 8, shared: true},
 	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 6, deep: 8, noRenewal: true, unasked: true, observed: true},
+	{name: "Export", calls: append(tries, callExport, callCheck), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 1, late: 0, steps: 7, deep: 9, noRenewal: true, unasked: true},
 }
 
 func TestHolder(t *testing.T) {

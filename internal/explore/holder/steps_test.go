@@ -36,6 +36,12 @@ func (c *caller) steps() (all []step) {
 	switch {
 	case c.call == "" && c.lock != nil:
 		add("calls Release", c.release)
+		if c.ctx == nil {
+			add("calls Context", func() { c.ctx = c.lock.Context() })
+		}
+		if can(callExport) && !c.exported {
+			add("calls Export", c.export)
+		}
 		for _, call := range []string{callCheck, callExtend, callPromote, callDemote} {
 			if can(call) && c.asks < c.w.space.asks {
 				add("calls "+call, func() { c.ask(call) })

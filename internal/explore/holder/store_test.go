@@ -22,9 +22,9 @@ type theStore struct {
 	facts    map[string]*facts
 	tokens   map[string]int // the number of a token among those of its Locker
 
-	// How many renewals and extensions of each Locker the server has confirmed, and how many
-	// renewals had no reply, while it held the lock.
-	confirmed, failed [2]uint64
+	// What each Locker heard while it held the lock: how many renewals and extensions the server
+	// has confirmed, how many renewals had a result, and how many of these had no reply.
+	confirmed, renewals, failed [2]uint64
 }
 
 // A request is under way from the call of its client until the reply, or until nobody waits for one
@@ -163,12 +163,17 @@ func (s *theStore) answer(r *request, a answer) {
 func (s *theStore) note(r *request, a *answer) {
 	f := s.facts[r.token]
 	f.note(r, a, s.at())
-	switch {
-	case f.over:
-	case (r.op == opRenew || r.op == opExtend) && a.err == nil: // a conversion is another event
+	if f.over || errors.Is(a.err, context.Canceled) { // a release has cancelled it
+		return
+	}
+	if (r.op == opRenew || r.op == opExtend) && a.err == nil {
 		s.confirmed[r.who]++
-	case r.op == opRenew && !isLoss(a.err) && !errors.Is(a.err, context.Canceled):
-		s.failed[r.who]++
+	}
+	if r.op == opRenew {
+		s.renewals[r.who]++
+		if a.err != nil && !isLoss(a.err) {
+			s.failed[r.who]++
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ type space struct {
 	most      time.Duration // HoldAtMost
 	wait      time.Duration
 	observed  bool
-	unasked   bool // nobody asks for Context while the lock is held
+	unasked   bool // the callers ask for Context later
 	noRenewal bool
 	shared    bool
 	visits    atomic.Int64
@@ -57,6 +57,7 @@ const (
 	callExtend  = "Extend"
 	callPromote = "Promote"
 	callDemote  = "Demote"
+	callExport  = "Export"
 )
 
 // A world is one run of the system: two Lockers, one caller each, on one server.
