@@ -338,7 +338,7 @@ func (c *caller) judgeAsk(err error) error {
 	switch {
 	case c.closing:
 	case c.overAtCall && asked && isLoss(err) && errors.Is(err, driver.ErrLost) != errors.Is(check, driver.ErrLost):
-		return fmt.Errorf("the store says %w, and %s returns %w", check, c.call, err)
+		return fmt.Errorf("the store says %v, and %s returns %w", check, c.call, err)
 	case c.overAtCall && !isLoss(err) && !errors.Is(err, padlock.ErrMaxHold):
 		return fmt.Errorf("the lock is over, and %s returns %w", c.call, err)
 	case c.over || err != nil && reply != nil:

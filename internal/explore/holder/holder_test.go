@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,12 +33,8 @@ func (n *node) path() (labels []string) {
 
 // visit makes a run of the system along the path of n, and notes what n is.
 func (s *space) visit(t *testing.T, n *node) (visited *node) {
-	defer func() {
-		visited = n
-		if p := recover(); p != nil { // the bubble has goroutines that never end
-			n.broken = cmp.Or(n.broken, fmt.Errorf("goroutines are left: %v", p))
-		}
-	}()
+	visited = n
+	defer recovered(&n.broken)
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(s)
 		for _, label := range append(slices.Clone(s.from), n.path()...) {
@@ -58,6 +55,13 @@ func (s *space) visit(t *testing.T, n *node) (visited *node) {
 		n.broken = cmp.Or(n.broken, w.broken)
 	})
 	return n
+}
+
+// recovered notes that the goroutines of a bubble never end.
+func recovered(broken *error) {
+	if p := recover(); p != nil {
+		*broken = cmp.Or(*broken, fmt.Errorf("goroutines are left: %v", p))
+	}
 }
 
 // again returns an error if a second run along the path of n ends in another state.
@@ -130,10 +134,7 @@ func TestHolder(t *testing.T) {
 			r := s.explore(t)
 			t.Logf("%d states, %d transitions, %d steps, complete: %v, %.1f s", r.States, r.Transitions, r.Depth, r.Complete, time.Since(start).Seconds())
 			if r.Broken != nil {
-				t.Errorf("%v, after:", r.Broken)
-				for _, label := range r.Trace {
-					t.Log(label)
-				}
+				t.Errorf("%v\nspace: %s\n%s", r.Broken, s.name, strings.Join(slices.Concat(s.from, r.Trace), "\n"))
 			}
 		})
 	}
