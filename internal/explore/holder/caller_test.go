@@ -20,6 +20,7 @@ type caller struct {
 	asks       int
 	call       string // the call under way, or ""
 	once       bool   // that is a TryAcquire
+	firstToken int    // the number of the first token of that call
 	begun      time.Duration
 	cancel     context.CancelFunc
 	cancelled  bool
@@ -54,6 +55,12 @@ func (c *caller) take(once bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.call, c.once, c.cancel, c.cancelled, c.begun = callAcquire, once, cancel, false, c.w.at()
 	c.acquires++
+	c.firstToken = 1
+	for _, f := range c.w.facts {
+		if f.who == c.who {
+			c.firstToken++
+		}
+	}
 	c.start(func() {
 		method := c.locker.Acquire
 		if once {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -165,6 +166,9 @@ func (c *caller) judgeTime() error {
 			return fmt.Errorf("the call waits at %v, since %v", now, c.begun)
 		}
 	}
+	if c.call == callAcquire && c.refusedFirst() {
+		return fmt.Errorf("the store could not be reached at the start, and the call goes on")
+	}
 	if now < c.keptUntil && !w.state.Excludes("another", false, w.now()) {
 		return safety.ErrTooEarly("the name is free at %v, and HoldAtLeast lasts until %v", now, c.keptUntil)
 	}
@@ -254,6 +258,16 @@ func (c *caller) judgeRenewal(f *facts, now, end time.Duration) error {
 	return nil
 }
 
+// refusedFirst reports whether the store could not be reached for the first request of a call.
+func (c *caller) refusedFirst() bool {
+	for token, f := range c.w.facts {
+		if f.who == c.who && c.w.tokens[token] == c.firstToken && strings.HasPrefix(string(f.log), "au") {
+			return true
+		}
+	}
+	return false
+}
+
 // judgeStore finds a lock in the store that nobody has, and that nobody will release.
 func (w *world) judgeStore() error {
 	now := w.now()
@@ -284,6 +298,9 @@ func (c *caller) minds(token string) bool {
 // judgeAcquire looks at the result of an acquire.
 func (c *caller) judgeAcquire(lock *leased, err error) error {
 	w := c.w
+	if c.cancelled && !c.closing && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the caller has given up, and Acquire returns %v", err)
+	}
 	if err == nil {
 		before := w.fence
 		w.fence = max(before, lock.Fence())

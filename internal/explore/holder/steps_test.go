@@ -56,8 +56,8 @@ func (c *caller) steps() (all []step) {
 		}
 	case c.call == callPromote && !c.cancelled && can(callCancel):
 		add("gives up the promotion", func() { c.cancelled = true; c.cancel() })
-	case c.call == callAcquire && !c.cancelled && can(callCancel):
-		add("gives up", func() { c.cancelled = true; c.cancel() })
+	case c.canGiveUp():
+		add("gives up", c.giveUp)
 	}
 	if can(callClose) && !c.closing && c.acquires > 0 {
 		add("closes its Locker", c.close)
@@ -94,7 +94,14 @@ func (w *world) label(r *request) string {
 func (w *world) stepsOf(r *request) (all []step) {
 	add := func(fault bool, hows ...string) {
 		for _, how := range hows {
-			all = append(all, step{w.label(r) + " " + how, fault, func() { w.perform(r, how) }})
+			all = append(all, step{w.label(r) + " " + how, fault, func() { w.perform(r, how, func() {}) }})
+		}
+	}
+	if c := w.callers[r.who]; c.canGiveUp() && !r.left {
+		for _, how := range []string{answered, comesBack, handsOver} {
+			if w.ends(r, how) {
+				all = append(all, step{w.label(r) + " " + how + ", as " + c.name + " gives up", false, func() { w.perform(r, how, c.giveUp) }})
+			}
 		}
 	}
 	switch {
@@ -121,6 +128,28 @@ func (w *world) stepsOf(r *request) (all []step) {
 		}
 	}
 	return all
+}
+
+// canGiveUp reports whether the context of c's Acquire may end now.
+func (c *caller) canGiveUp() bool {
+	return c.call == callAcquire && !c.cancelled && slices.Contains(c.w.space.calls, callCancel)
+}
+
+func (c *caller) giveUp() {
+	c.cancelled = true
+	c.cancel()
+}
+
+// ends reports whether how is a way in which an acquire or a wait can end well.
+func (w *world) ends(r *request, how string) bool {
+	switch how {
+	case comesBack:
+		return r.op == opAcquire && r.applied
+	case answered:
+		return r.op == opAcquire && !r.applied
+	default:
+		return r.op == opWait && r.reserve && !w.state.Excludes(r.token, r.acquire.Shared, w.now())
+	}
 }
 
 func (w *world) lates() (n int) {

@@ -92,10 +92,12 @@ func (s *theStore) now() decide.Now {
 // until says when a time of the server comes, in the time since start.
 func until(t decide.Time) time.Duration { return t.Sub(0) - time.Hour }
 
-// perform does with r what how says. The explorer calls it while everything rests.
-func (s *theStore) perform(r *request, how string) {
+// perform does with r what how says, and then calls meanwhile. The explorer calls it while
+// everything rests.
+func (s *theStore) perform(r *request, how string, meanwhile func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer meanwhile()
 	switch how {
 	case answered, replyLost, slowReply, arrives, wakes, handsOver:
 		s.apply(r, how)
@@ -242,8 +244,15 @@ func (c *client) ask(ctx context.Context, r *request) answer {
 	c.send(patience, r)
 	select {
 	case a := <-r.reply:
-		return a
+		r.reply <- a
 	case <-patience.Done():
+	}
+	c.mu.Lock() // until the explorer has done all that this step does
+	defer c.mu.Unlock()
+	select {
+	case a := <-r.reply:
+		return a
+	default:
 		return answer{err: c.leave(r, ctx)}
 	}
 }
@@ -270,8 +279,6 @@ func (s *theStore) send(ctx context.Context, r *request) {
 
 // leave ends a request whose client waits no longer. It may arrive later, all the same.
 func (s *theStore) leave(r *request, ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.note(r, &answer{err: cmp.Or(ctx.Err(), errNoReply)})
 	if r.left = true; r.applied || r.op == opWait {
 		s.remove(r)

@@ -178,14 +178,14 @@ func (w *world) moveOn() bool {
 		case r.left:
 			w.remove(r)
 		case r.applied:
-			w.perform(r, comesBack)
+			w.perform(r, comesBack, func() {})
 		case r.op == opWait:
 			if w.state.Excludes(r.token, r.acquire.Shared, w.now()) {
 				continue
 			}
-			w.perform(r, wakes)
+			w.perform(r, wakes, func() {})
 		default:
-			w.perform(r, answered)
+			w.perform(r, answered, func() {})
 		}
 		return true
 	}
