@@ -298,7 +298,7 @@ func (c *caller) minds(token string) bool {
 // judgeAcquire looks at the result of an acquire.
 func (c *caller) judgeAcquire(lock *leased, err error) error {
 	w := c.w
-	if c.cancelled && !c.closing && !errors.Is(err, context.Canceled) {
+	if c.cancelled && !c.closing && !errors.Is(err, context.Canceled) && (!c.once || err == nil) {
 		return fmt.Errorf("the caller has given up, and Acquire returns %v", err)
 	}
 	if err == nil {
