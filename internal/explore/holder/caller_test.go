@@ -38,6 +38,8 @@ type caller struct {
 
 	panicked error
 
+	unsure bool // an earlier call with the same token has an unknown outcome
+
 	got, refused, lost, releases uint64
 	exported                     bool
 	closing                      bool
@@ -66,7 +68,7 @@ func (c *caller) take(once bool) {
 		if once {
 			method = c.locker.TryAcquire
 		}
-		lock, err := method(ctx, name, c.w.space.options()...)
+		lock, err := method(ctx, name, c.w.space.options(c.name)...)
 		c.acquired <- acquired{lock, err}
 	})
 }

@@ -166,7 +166,7 @@ func (c *caller) judgeTime() error {
 			return fmt.Errorf("the call waits at %v, since %v", now, c.begun)
 		}
 	}
-	if c.call == callAcquire && c.refusedFirst() {
+	if c.call == callAcquire && !w.space.own && c.refusedFirst() {
 		return fmt.Errorf("the store could not be reached at the start, and the call goes on")
 	}
 	if now < c.keptUntil && !w.state.Excludes("another", false, w.now()) {
@@ -284,7 +284,7 @@ func (w *world) judgeStore() error {
 
 // minds reports whether c, its Locker or a request has to do with token.
 func (c *caller) minds(token string) bool {
-	if c.token == token && c.lock != nil || c.call != "" || c.face.open() > 0 {
+	if c.w.space.own || c.token == token && c.lock != nil || c.call != "" || c.face.open() > 0 {
 		return true
 	}
 	for _, r := range c.w.requests {
@@ -309,7 +309,8 @@ func (c *caller) judgeAcquire(lock *leased, err error) error {
 		}
 		return safety.FenceRises(lock.Fence(), before)
 	}
-	if errors.Is(err, driver.ErrUncertain) {
+	if errors.Is(err, driver.ErrUncertain) || c.unsure {
+		c.unsure = w.space.own // the next call repeats this one
 		return nil
 	}
 	waits := !c.once && !c.cancelled && !c.closing && (w.space.wait == 0 || w.at() < c.begun+w.space.wait)
@@ -317,7 +318,7 @@ func (c *caller) judgeAcquire(lock *leased, err error) error {
 		return fmt.Errorf("Acquire returns %w, and its time to wait is not over", err)
 	}
 	for token, f := range w.facts {
-		if f.who == c.who && c.once && c.face.open() == 0 && f.first >= c.begun && w.state.Live(token, w.now()) != nil {
+		if f.who == c.who && c.once && c.face.open() == 0 && (c.w.space.own || f.first >= c.begun) && w.state.Live(token, w.now()) != nil {
 			return fmt.Errorf("the call returns %w, which is certain, and the store keeps the name for it", err)
 		}
 	}

@@ -111,6 +111,7 @@ var spaces = []space{
 	{name: "waits for another", calls: waits, from: waiting, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
 	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 7, deep: 10, observed: true},
 	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 10, wait: time.Second},
+	{name: "Token", calls: tries, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 8, own: true},
 	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 9},
 	{name: "held", calls: tries, from: held, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 7},
 	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 2, late: 1, steps: 6, deep: 8, observed: true},

@@ -87,7 +87,7 @@ func (c *caller) key(k *key) {
 			k.add(fmt.Sprint(class(r.result.err), r.result.outcome, k.fence(r.result.grant.Fence), r.result.grant.TTL))
 		}
 	}
-	k.add(fmt.Sprint(c.acquires, c.asks, c.exported, c.ctx == nil, max(c.keptUntil-w.at(), 0), c.call, c.once, c.cancelled, c.closing, len(c.closed)))
+	k.add(fmt.Sprint(c.acquires, c.asks, c.exported, c.unsure, c.ctx == nil, max(c.keptUntil-w.at(), 0), c.call, c.once, c.cancelled, c.closing, len(c.closed)))
 	if c.lock != nil {
 		f := w.facts[c.token]
 		k.add(holdKey(k, c.lock.hold))

@@ -47,7 +47,7 @@ func (c *caller) steps() (all []step) {
 				add("calls "+call, func() { c.ask(call) })
 			}
 		}
-	case c.call == "" && c.acquires < c.w.space.acquires[c.who] && !c.closing:
+	case c.call == "" && c.acquires < c.w.space.acquires[c.who] && !c.closing && !(c.w.space.own && c.releases > 0):
 		if can(callAcquire) {
 			add("calls Acquire", func() { c.take(false) })
 		}

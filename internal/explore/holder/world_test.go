@@ -27,13 +27,14 @@ type space struct {
 	most      time.Duration // HoldAtMost
 	wait      time.Duration
 	observed  bool
+	own       bool // the callers give a Token, and take no lock after a release
 	unasked   bool // the callers ask for Context later
 	noRenewal bool
 	shared    bool
 	visits    atomic.Int64
 }
 
-func (s *space) options() (all []padlock.Option) {
+func (s *space) options(who string) (all []padlock.Option) {
 	add := func(is bool, o padlock.Option) {
 		if is {
 			all = append(all, o)
@@ -44,6 +45,7 @@ func (s *space) options() (all []padlock.Option) {
 	add(s.wait > 0, padlock.Wait(s.wait))
 	add(s.noRenewal, padlock.NoRenewal())
 	add(s.shared, padlock.Shared())
+	add(s.own, padlock.Token("the-token-of-"+who))
 	return all
 }
 
