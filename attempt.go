@@ -146,8 +146,11 @@ func (a *attempt) tryStore(sentAt driver.Instant) error {
 		if !definite(err) {
 			a.noteUnsure()
 		}
-		if i == len(retryAfter) || a.last || a.l.sleep(a.ctx, retryAfter[i]) != nil {
+		if i == len(retryAfter) || a.last {
 			return err
+		}
+		if ended := a.l.sleep(a.ctx, retryAfter[i]); ended != nil {
+			return fmt.Errorf("%w; %w", err, ended)
 		}
 		if errors.Is(err, driver.ErrSpent) {
 			a.renewToken()

@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type renewer struct {
 	due      []*hold            // holds that wait for a worker to renew them
 	batcher  fast.BatchExtender // nil if the store cannot renew many holds with one request
 	offset   float64            // the random part of the next planned time; see schedule.go
+	random   func() float64     // draws offset; internal/explore/holder fixes it
 	workers  int
 	starting int // workers that have not begun yet
 	stopped  bool
@@ -35,7 +37,7 @@ type renewer struct {
 const maxRenewers = 32
 
 func (k *renewer) init(l *Locker) {
-	k.l, k.armed = l, farFuture
+	k.l, k.armed, k.random = l, farFuture, rand.Float64
 	k.ctx, k.abort = context.WithCancel(context.Background())
 	k.batcher, _ = driver.As[fast.BatchExtender](l.store)
 	k.drawOffset()

@@ -81,7 +81,7 @@ const lookEvery = 2 * time.Second
 
 // drawOffset draws a new random part.
 func (k *renewer) drawOffset() {
-	k.offset = rand.Float64()
+	k.offset = k.random()
 }
 
 // renewEarlyBy returns how much earlier than planned a lease may be renewed, if other leases are

@@ -3,6 +3,7 @@ package padlock
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func TestBoundsOfPlans(t *testing.T) {
 		for _, ttl := range []time.Duration{10 * time.Millisecond, driver.MinTTL, 30 * time.Second, driver.MaxTTL, math.MaxInt64} {
 			for _, lease := range []time.Duration{ttl, ttl / 7} {
 				l := &Locker{}
-				l.renewer.l, l.renewer.batcher = l, c.batcher
+				l.renewer.l, l.renewer.batcher, l.renewer.random = l, c.batcher, rand.Float64
 				h := &hold{locker: l, terms: terms{ttl: ttl}, index: -1}
 				early := l.renewer.renewEarlyBy(lease)
 				before := driver.Instant(0)

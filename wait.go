@@ -288,8 +288,12 @@ func (a *attempt) takeHandOver(g driver.Grant) error {
 		a.by = HandOverByQueue
 	}
 	err := a.tryStore(a.l.clock.Now())
-	if g.TTL != 0 && errors.Is(err, ErrHeld) {
+	switch {
+	case g.TTL == 0:
+	case errors.Is(err, ErrHeld):
 		a.late++
+	case errors.Is(err, ErrUnavailable):
+		a.cleanUp = true // nobody claims the reservation, and it keeps the name from this caller, too
 	}
 	return err
 }

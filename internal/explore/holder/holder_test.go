@@ -1,0 +1,142 @@
+package holder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock/internal/explore"
+	"github.com/padlock-go/padlock/internal/server"
+)
+
+// A node is a state: the way there, what can come next, and its key.
+type node struct {
+	before *node
+	label  string
+	depth  int
+	key    string
+	next   []string
+	broken error
+}
+
+func (n *node) path() (labels []string) {
+	for ; n.before != nil; n = n.before {
+		labels = append(labels, n.label)
+	}
+	slices.Reverse(labels)
+	return labels
+}
+
+// visit makes a run of the system along the path of n, and notes what n is.
+func (s *space) visit(t *testing.T, n *node) (visited *node) {
+	visited = n
+	defer recovered(&n.broken)
+	synctest.Test(t, func(*testing.T) {
+		w := newWorld(s)
+		for _, label := range append(slices.Clone(s.from), n.path()...) {
+			if !w.take(label) {
+				panic(fmt.Sprintf("the step %q is not possible after %q", label, n.path()))
+			}
+			if n.broken = w.broken; n.broken != nil {
+				break
+			}
+		}
+		if n.broken == nil {
+			n.key = w.key()
+			for _, next := range w.steps() {
+				n.next = append(n.next, next.label)
+			}
+		}
+		w.end()
+		n.broken = cmp.Or(n.broken, w.broken)
+	})
+	return n
+}
+
+// recovered notes that the goroutines of a bubble never end.
+func recovered(broken *error) {
+	if p := recover(); p != nil {
+		*broken = cmp.Or(*broken, fmt.Errorf("goroutines are left: %v", p))
+	}
+}
+
+// again returns an error if a second run along the path of n ends in another state.
+func (s *space) again(t *testing.T, n *node) error {
+	m := s.visit(t, &node{before: n.before, label: n.label})
+	if m.key != n.key || !slices.Equal(m.next, n.next) {
+		return fmt.Errorf("a second run differs:\n%s\n%s\n%q\n%q", n.key, m.key, n.next, m.next)
+	}
+	return nil
+}
+
+// explore visits all states of s.
+func (s *space) explore(t *testing.T) explore.Result {
+	next := func(n *node) (edges []explore.Edge[*node]) {
+		if n.depth == s.steps {
+			return nil
+		}
+		for _, label := range n.next {
+			to := s.visit(t, &node{before: n, label: label, depth: n.depth + 1})
+			if s.visits.Add(1)%64 == 0 && to.broken == nil {
+				to.broken = s.again(t, to)
+			}
+			edges = append(edges, explore.Edge[*node]{Label: label, To: to, Broken: to.broken})
+		}
+		return edges
+	}
+	return explore.Search(t.Context(), s.visit(t, &node{}), func(n *node) string { return n.key }, next, 10_000_000)
+}
+
+const ttl = 3 * time.Second
+
+// held are the steps after which A has the lock.
+var held = []string{"A calls TryAcquire", "A's acquire arrives and is answered"}
+
+// waiting are the steps after which A waits for B.
+var waiting = []string{"B calls Acquire", "B's acquire arrives and is answered", "A calls Acquire", "A's acquire arrives and is answered"}
+
+var (
+	tries = []string{callTry}
+	waits = []string{callAcquire, callCancel}
+)
+
+var spaces = []space{
+	{name: "one caller", calls: tries, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 8, deep: 11},
+	{name: "two tries", calls: tries, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "two wait", calls: waits, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
+	{name: "waits for another", calls: waits, from: waiting, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
+	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 7, deep: 10, observed: true},
+	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 10, wait: time.Second},
+	{name: "Token", calls: tries, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 8, own: true},
+	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "held", calls: tries, from: held, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 7},
+	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 2, late: 1, steps: 6, deep: 8, observed: true},
+	{name: "HoldAtLeast", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8, atLeast: 5 * time.Second},
+	{name: "HoldAtMost", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 0, steps: 6, deep: 9, most: 4 * time.Second, observed: true},
+	{name: "Shared", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "readers", calls: append(tries, callPromote, callCancel), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 6, shared: true},
+	{name: "modes", calls: append(tries, callPromote, callDemote), from: held, acquires: [2]int{1, 0}, asks: 2, faults: 2, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 8, noRenewal: true, unasked: true, observed: true},
+	{name: "Export", calls: append(tries, callExport, callCheck), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 1, late: 0, steps: 7, deep: 9, noRenewal: true, unasked: true},
+}
+
+func TestHolder(t *testing.T) {
+	for i := range spaces {
+		s := &spaces[i]
+		t.Run(s.name, func(t *testing.T) {
+			start := time.Now()
+			if server.IsThorough() {
+				s.steps = s.deep
+			}
+			r := s.explore(t)
+			t.Logf("%d states, %d transitions, %d steps, complete: %v, %.1f s", r.States, r.Transitions, r.Depth, r.Complete, time.Since(start).Seconds())
+			if r.Broken != nil {
+				t.Errorf("%v\nspace: %s\n%s", r.Broken, s.name, strings.Join(slices.Concat(s.from, r.Trace), "\n"))
+			}
+		})
+	}
+}

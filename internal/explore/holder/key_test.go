@@ -1,0 +1,150 @@
+package holder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A key says everything that decides what can come next. Times count from now, fences have ranks,
+// and tokens have numbers in the order in which they are met.
+type key struct {
+	strings.Builder
+	now    driver.Instant
+	fences []uint64
+	tokens map[string]int
+}
+
+func (k *key) add(s string) { k.WriteString(s); k.WriteByte(';') }
+
+func (k *key) instant(i driver.Instant) string {
+	switch {
+	case i == 0:
+		return "0"
+	case i == 1<<63-1:
+		return "far"
+	}
+	return fmt.Sprint(max(0, i.Sub(k.now)))
+}
+
+func (k *key) fence(f uint64) string {
+	i, _ := slices.BinarySearch(k.fences, f)
+	return fmt.Sprint("f", i)
+}
+
+func (k *key) token(t string) string {
+	if k.tokens[t] == 0 {
+		k.tokens[t] = len(k.tokens) + 1
+	}
+	return fmt.Sprint("t", k.tokens[t])
+}
+
+// key returns the state as text; see docs/internals/every-order.md. If both callers may do the same,
+// it does not say which of them is which.
+func (w *world) key() string {
+	key := w.keyOf(w.callers)
+	if w.space.acquires[0] != w.space.acquires[1] {
+		return key
+	}
+	return min(key, w.keyOf([]*caller{w.callers[1], w.callers[0]}))
+}
+
+func (w *world) keyOf(callers []*caller) string {
+	k := &key{now: w.callers[0].clock.Now(), tokens: map[string]int{}}
+	k.fences = append(k.fences, w.state.Fence, w.fence)
+	for _, h := range w.state.Holds {
+		k.fences = append(k.fences, h.Fence)
+	}
+	for _, r := range w.requests {
+		k.fences = append(k.fences, r.result.grant.Fence)
+	}
+	for _, c := range w.callers {
+		if c.lock != nil {
+			k.fences = append(k.fences, c.lock.Fence())
+		}
+	}
+	slices.Sort(k.fences)
+	k.fences = slices.Compact(k.fences)
+	k.add(fmt.Sprint(w.faults, k.fence(w.fence), k.fence(w.state.Fence)))
+	for _, c := range callers {
+		c.key(k)
+	}
+	w.storeKey(k)
+	return k.String()
+}
+
+// key writes the state of c, what is under way for it, and the facts that the judge knows.
+func (c *caller) key(k *key) {
+	w := c.w
+	for _, r := range w.sorted() {
+		if r.who != c.who {
+			continue
+		}
+		k.add(fmt.Sprint("r", r.op, k.token(r.token), r.cleanUp, r.applied, r.left, r.sent-w.at(), max(r.deadline-w.at(), 0), r.ttl, r.keep))
+		if r.applied {
+			k.add(fmt.Sprint(class(r.result.err), r.result.outcome, k.fence(r.result.grant.Fence), r.result.grant.TTL))
+		}
+	}
+	k.add(fmt.Sprint(c.acquires, c.asks, c.exported, c.unsure, c.ctx == nil, max(c.keptUntil-w.at(), 0), c.call, c.once, c.cancelled, c.closing, len(c.closed)))
+	if c.lock != nil {
+		f := w.facts[c.token]
+		k.add(holdKey(k, c.lock.hold))
+		k.add(fmt.Sprint(c.over, max(f.usable()-w.at(), 0), max(c.most-w.at(), 0), f.tried > 0, f.trying, f.lossTold, f.released, f.replied))
+		switch {
+		case c.over:
+		case f.trying:
+			k.add(fmt.Sprint("trying", f.tried-w.at()))
+		case f.tried > 0:
+			k.add(fmt.Sprint("failed", f.failed-w.at()))
+		default:
+			k.add(fmt.Sprint("planned", max(f.planned-w.at(), 0)))
+		}
+		if op := askedBy[c.call]; op != "" {
+			k.add(fmt.Sprint("asked", f.asked[op], f.asked[opCheck], c.overAtCall))
+		}
+	}
+	c.face.key(k)
+	for _, t := range c.clock.running() {
+		k.add(fmt.Sprint(t.at.Sub(k.now), t.who))
+	}
+	k.add(fmt.Sprint(c.clock.isArmed(c.face.due())))
+	var logged []string
+	for t, f := range w.facts {
+		if f.who == c.who && len(f.log) > 0 {
+			logged = append(logged, t)
+		}
+	}
+	slices.SortFunc(logged, func(a, b string) int { return w.tokens[a] - w.tokens[b] })
+	for _, t := range logged {
+		f := w.facts[t]
+		k.add(fmt.Sprint(k.token(t), string(f.log), f.released, f.late, f.releasing))
+		if c.face.open() > 0 {
+			k.add(fmt.Sprint(w.at() - f.first))
+		}
+	}
+}
+
+// storeKey writes the state of the name. What a token had that nobody sends any more says nothing.
+func (w *world) storeKey(k *key) {
+	now := w.now()
+	for _, h := range w.state.Holds {
+		left := max(h.Until-now.At, 0)
+		k.add(fmt.Sprint("h", k.token(h.Token), h.Shared, h.Reserved, k.fence(h.Fence), left, w.facts[h.Token].late))
+	}
+	k.add(fmt.Sprint("cool", max(w.state.Cool-now.At, 0)))
+	var old []string
+	for _, t := range w.state.Taken {
+		if k.tokens[t] > 0 {
+			old = append(old, "taken"+k.token(t))
+		}
+	}
+	for _, p := range w.state.Spent {
+		if k.tokens[p.Token] > 0 && p.Until > now.At {
+			old = append(old, fmt.Sprint("spent", k.token(p.Token), p.Until-now.At))
+		}
+	}
+	slices.Sort(old)
+	k.add(strings.Join(old, ","))
+}

@@ -1,0 +1,201 @@
+package holder
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+)
+
+// A space says what two callers, the network and the clock may do.
+type space struct {
+	name      string
+	from      []string // the steps to the first state
+	calls     []string // what the callers may call
+	acquires  [2]int   // how many times each caller may begin to take the lock
+	asks      int      // how many times it may call Check and what comes after it
+	faults    int      // requests and replies that go astray
+	late      int      // requests that may be under way after their sender has left
+	steps     int
+	deep      int // steps in the second tier
+	atLeast   time.Duration
+	most      time.Duration // HoldAtMost
+	wait      time.Duration
+	observed  bool
+	own       bool // the callers give a Token, and take no lock after a release
+	unasked   bool // the callers ask for Context later
+	noRenewal bool
+	shared    bool
+	visits    atomic.Int64
+}
+
+func (s *space) options(who string) (all []padlock.Option) {
+	add := func(is bool, o padlock.Option) {
+		if is {
+			all = append(all, o)
+		}
+	}
+	add(s.atLeast > 0, padlock.HoldAtLeast(s.atLeast))
+	add(s.most > 0, padlock.HoldAtMost(s.most))
+	add(s.wait > 0, padlock.Wait(s.wait))
+	add(s.noRenewal, padlock.NoRenewal())
+	add(s.shared, padlock.Shared())
+	add(s.own, padlock.Token("the-token-of-"+who))
+	return all
+}
+
+// The calls of a caller.
+const (
+	callAcquire = "acquire"
+	callTry     = "try"
+	callCancel  = "cancel"
+	callClose   = "close"
+	callCheck   = "Check"
+	callExtend  = "Extend"
+	callPromote = "Promote"
+	callDemote  = "Demote"
+	callExport  = "Export"
+)
+
+// A world is one run of the system: two Lockers, one caller each, on one server.
+type world struct {
+	*theStore
+	space   *space
+	callers []*caller
+	faults  int
+	fence   uint64 // the highest one that a caller got
+	broken  error
+}
+
+func newWorld(s *space) *world {
+	w := &world{space: s, theStore: &theStore{start: time.Now(), facts: map[string]*facts{}, tokens: map[string]int{}}}
+	for i := range 2 {
+		c := &caller{w: w, who: i, name: string(rune('A' + i))}
+		c.clock = &clock{Clock: driver.SystemClock(), timers: map[*timer]bool{}}
+		options := []padlock.LockerOption{padlock.WithClock(c.clock), padlock.KeepStoreOpen(), padlock.TTL(ttl)}
+		if s.observed {
+			c.events = &events{n: map[padlock.EventKind]uint64{}}
+			options = append(options, padlock.Observe(c.events))
+		}
+		c.locker = padlock.New(&client{w.theStore, i}, options...)
+		c.face = faceOf(c.locker)
+		c.acquired, c.released, c.asked, c.closed = make(chan acquired, 1), make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		w.callers = append(w.callers, c)
+	}
+	return w
+}
+
+// rest waits until nothing moves, and judges.
+func (w *world) rest() {
+	synctest.Wait()
+	w.dropLate()
+	for _, c := range w.callers {
+		w.breaks(cmp.Or(c.panicked, c.collect()))
+		if c.face.isResting() && c.call == "" {
+			for _, f := range w.facts {
+				if f.who == c.who {
+					f.log = nil
+				}
+			}
+		}
+	}
+	w.breaks(w.judge())
+}
+
+// dropLate loses the requests whose senders have left, if there are too many of them.
+func (w *world) dropLate() {
+	for _, r := range w.sorted() {
+		if r.left && !r.kept {
+			if r.kept = w.lates() < w.space.late; !r.kept {
+				w.remove(r)
+			}
+		}
+	}
+}
+
+func (w *world) breaks(err error) {
+	if w.broken == nil && err != nil {
+		w.broken = err
+	}
+}
+
+// at is the time since the bubble began.
+func (s *theStore) at() time.Duration { return time.Since(s.start) }
+
+// passTo lets the time of the bubble pass.
+func (s *theStore) passTo(at time.Duration) { <-time.After(at - s.at()) }
+
+var errForever = errors.New("all goes well from here on, and a call never returns")
+
+// end lets everything go well, until no call is under way, and closes the Lockers.
+func (w *world) end() {
+	if !w.finish(func(c *caller) bool { return c.call == "" && c.lock == nil && c.face.open() == 0 }) {
+		return
+	}
+	began := map[*caller]bool{}
+	for _, c := range w.callers {
+		if began[c] = !c.closing; began[c] {
+			c.close()
+		}
+	}
+	if !w.finish(func(c *caller) bool { return len(c.closed) > 0 }) {
+		return
+	}
+	for _, c := range w.callers {
+		if err := <-c.closed; err != nil && began[c] {
+			w.breaks(fmt.Errorf("Close of %s returns %w", c.name, err))
+		}
+	}
+}
+
+// finish lets everything go well until all callers are done, and reports whether they ever are.
+func (w *world) finish(done func(*caller) bool) bool {
+	for range 100 {
+		w.rest()
+		if done(w.callers[0]) && done(w.callers[1]) {
+			return true
+		}
+		if w.moveOn() {
+			continue
+		}
+		e, ok := w.next()
+		if !ok {
+			break
+		}
+		w.passTo(e.at)
+	}
+	w.breaks(errForever)
+	return false
+}
+
+// moveOn makes a step that goes well, or reports that there is none.
+func (w *world) moveOn() bool {
+	for _, r := range w.sorted() {
+		switch {
+		case r.left:
+			w.remove(r)
+		case r.applied:
+			w.perform(r, comesBack, func() {})
+		case r.op == opWait:
+			if w.state.Excludes(r.token, r.acquire.Shared, w.now()) {
+				continue
+			}
+			w.perform(r, wakes, func() {})
+		default:
+			w.perform(r, answered, func() {})
+		}
+		return true
+	}
+	for _, c := range w.callers {
+		if c.call == "" && c.lock != nil {
+			c.release()
+			return true
+		}
+	}
+	return false
+}
