@@ -258,9 +258,11 @@ func (s *State) add(r *driver.Request, now Now) (*Hold, error) {
 	return &s.Holds[len(s.Holds)-1], nil
 }
 
-// forget removes the lapsed hold of a token that gets the name again.
+// forget removes the lapsed hold of a token that gets the name again, and that an earlier hold of it
+// was taken away: after the next Release, the token has nothing.
 func (s *State) forget(token string) {
 	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Token == token })
+	s.Taken = slices.DeleteFunc(s.Taken, func(taken string) bool { return taken == token })
 }
 
 // replace gives the hold of r.Replaces to r.Token.
