@@ -24,7 +24,7 @@ const (
 
 // times returns the places of all times in a world.
 func (w *world) times() []*decide.Time {
-	at := make([]*decide.Time, 0, 24)
+	at := make([]*decide.Time, 0, 32)
 	for i := range w.s.Holds {
 		at = append(at, &w.s.Holds[i].Until)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/explore"
 	"github.com/padlock-go/padlock/storekit/decide"
 )
@@ -78,11 +77,11 @@ var labels = func() (all [ways][verbs][maxTokens][maxTokens]string) {
 
 // The other steps.
 const (
-	before         = "one tick before the next end"
-	atEnd          = "the next end"
-	after          = "one tick after the next end"
-	hands          = "a waiter looks"
-	nothingHappens = "nothing happens for two days"
+	before = "one tick before the next end"
+	atEnd  = "the next end"
+	after  = "one tick after the next end"
+	hands  = "a waiter looks"
+	looked = "somebody looks at the name"
 )
 
 // legal reports whether a caller may send a request.
@@ -194,14 +193,20 @@ func (w *world) moves() (all []step) {
 }
 
 // take makes a step on a copy of a world.
-func (w *world) take(s step) (*world, error) {
-	c := w.clone()
-	err := s.do(c)
-	if err == nil {
-		err = c.compare()
-	}
-	return c, err
+func (w *world) take(s step, c *world) error {
+	w.copyTo(c)
+	return s.do(c)
 }
+
+// equals reports whether nothing has changed, as after most refusals.
+func (w *world) equals(o *world) bool {
+	return w.l == o.l && w.s.Fence == o.s.Fence && w.s.Cool == o.s.Cool && w.s.Intent == o.s.Intent &&
+		slices.Equal(w.s.Holds, o.s.Holds) && slices.Equal(w.s.Taken, o.s.Taken) && slices.Equal(w.s.Spent, o.s.Spent) &&
+		slices.Equal(w.flights, o.flights) && slices.Equal(w.queue, o.queue)
+}
+
+// look checks a state in which nothing happens.
+func (w *world) look() error { return errors.Join(w.compare(), w.rest()) }
 
 // start returns the name that nobody ever used.
 func (sp *Space) start() string {
@@ -213,17 +218,19 @@ func (sp *Space) start() string {
 // next returns the edges from a state.
 func (sp *Space) next(text string) []explore.Edge[string] {
 	w := worldOf(sp, text)
+	if err := w.look(); err != nil {
+		return []explore.Edge[string]{{Label: looked, To: text, Broken: err}}
+	}
 	all := w.steps()
-	edges := make([]explore.Edge[string], 0, len(all)+1)
-	for _, s := range all {
-		c, err := w.take(s)
-		e := explore.Edge[string]{Label: s.label, Broken: err}
-		if err == nil {
+	edges := make([]explore.Edge[string], len(all))
+	var c world
+	for i, s := range all {
+		e := &edges[i]
+		if e.Label, e.To, e.Broken = s.label, text, w.take(s, &c); e.Broken == nil && !c.equals(w) {
 			e.To, _ = c.text()
 		}
-		edges = append(edges, e)
 	}
-	return append(edges, explore.Edge[string]{Label: nothingHappens, To: text, Broken: w.rest()})
+	return edges
 }
 
 // Search visits the states of a space, at most most of them.
@@ -233,25 +240,20 @@ func (sp *Space) Search(ctx context.Context, most int) explore.Result {
 
 var errNoStep = errors.New("this step cannot happen here")
 
-// A Teller makes the steps of a story one after the other.
-type Teller struct {
-	w *world
-	// names says which token of the world each token of the story is.
-}
-
 // Story tells what happened on the way to a state, as a person reads it: each step with its answer.
 // Search gives the tokens other names in each state, and Story gives each one name.
 func (sp *Space) Story(trace []string) (lines []string, err error) {
 	w := worldOf(sp, sp.start())
 	is := [maxTokens]int8{0, 1, 2, 3} // the token of the story for each token of the world
 	for n, label := range trace {
-		all := append(w.steps(), step{nothingHappens, func(w *world) error { return w.rest() }})
+		all := append(w.steps(), step{looked, (*world).look})
 		i := slices.IndexFunc(all, func(s step) bool { return s.label == label })
 		if i < 0 {
 			return lines, fmt.Errorf("step %d, %q: %w", n+1, label, errNoStep)
 		}
 		w.tell = true
-		c, err := w.take(all[i])
+		var c world
+		err := w.take(all[i], &c)
 		line := renamed(label, is)
 		if c.answer != "" {
 			line += ": " + c.answer
@@ -279,5 +281,3 @@ func renamed(label string, is [maxTokens]int8) string {
 	}
 	return string(b)
 }
-
-var _ = driver.ErrHeld

@@ -50,18 +50,28 @@ type world struct {
 	queue   []place
 	answer  string // of the last step, if tell is set
 	tell    bool
+	room    room
+}
+
+// room is for the lists of a world, so that a copy of it needs no memory.
+type room struct {
+	holds   [maxTokens + 1]decide.Hold
+	taken   [maxTokens + 1]string
+	spent   [maxTokens + 1]decide.Spent
+	flights [4]flight
+	queue   [maxTokens]place
 }
 
 var names = [maxTokens]string{"A", "B", "C", "D"}
 
-func (w *world) clone() *world {
-	c := *w
-	c.s.Holds = slices.Clone(w.s.Holds)
-	c.s.Taken = slices.Clone(w.s.Taken)
-	c.s.Spent = slices.Clone(w.s.Spent)
-	c.flights = append(make([]flight, 0, len(w.flights)+1), w.flights...)
-	c.queue = append(make([]place, 0, len(w.queue)+1), w.queue...)
-	return &c
+// copyTo makes c the same as w.
+func (w *world) copyTo(c *world) {
+	c.sp, c.s, c.l, c.tell, c.answer = w.sp, w.s, w.l, w.tell, ""
+	c.s.Holds = append(c.room.holds[:0], w.s.Holds...)
+	c.s.Taken = append(c.room.taken[:0], w.s.Taken...)
+	c.s.Spent = append(c.room.spent[:0], w.s.Spent...)
+	c.flights = append(c.room.flights[:0], w.flights...)
+	c.queue = append(c.room.queue[:0], w.queue...)
 }
 
 func (w *world) present() decide.Now { return decide.Now{At: w.l.now, Wall: int64(w.l.wall)} }
@@ -407,8 +417,9 @@ func (w *world) report(now decide.Now) error {
 
 // rest checks that nothing is left when nothing has happened for long.
 func (w *world) rest() error {
-	c := w.clone()
-	c.l.now += decide.Time((driver.MaxTTL + decide.SpentFor).Microseconds())
+	var c world
+	w.copyTo(&c)
+	c.l.now = 2 * farOff
 	now := c.present()
 	c.s.Trim(now)
 	if !c.s.Idle(now) || c.s.NextEnd(now) != 0 || len(c.s.Spent) > 0 || c.s.Intent != (decide.Intent{}) ||
