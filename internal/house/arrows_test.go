@@ -89,7 +89,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/facetest", tests: rootTests}, // the tests of the root from outside
 		arrowRow{dir: "driver", tests: rootTests},
 		arrowRow{dir: "drivertest", code: []string{"driver", "internal/safety"}, tests: append([]string{"open", "storekit", "storekit/overhttp", "storekit/storeurl"}, rootTests...)},
-		arrowRow{dir: "internal/server"}, arrowRow{dir: "internal/safety"}, arrowRow{dir: "internal/explore", tests: append([]string{"storekit/decide", "stores/redisstore", "internal/server"}, rootTests...)}, arrowRow{dir: "internal/gate", code: []string{"internal/safety"}}, // safety: how tests say that a promise of safety is broken
+		arrowRow{dir: "internal/server"}, arrowRow{dir: "internal/safety"}, arrowRow{dir: "internal/explore"}, arrowRow{dir: "internal/explore/store", code: []string{"driver", "internal/explore", "internal/safety", "storekit/decide"}, tests: rootTests}, arrowRow{dir: "internal/gate", code: []string{"internal/safety"}}, // safety: how tests say that a promise of safety is broken
 		arrowRow{dir: "storekit", code: []string{"driver"}},                                                                                                   // what most stores need besides their server
 		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests},                                                           // a store over locks that end with their connection
 		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                                                                         // the decision about one lock

@@ -141,7 +141,8 @@ func (s *State) Live(token string, now Now) *Hold {
 
 // overtaken reports whether somebody came after h. A reader that joined others has their fence, so
 // only a greater one tells. The list of holds cannot tell: a store may grant a free name without
-// reading the lapsed shared holds.
+// reading the lapsed shared holds. It says yes, too, of a reader during whose hold the fence rose
+// because of another reader (FenceAbove, Replaces or RaiseFence), even if nobody came.
 func (s *State) overtaken(h *Hold) bool { return h.Fence < s.Fence }
 
 // heldBy returns the live hold of a token, or the reason why there is none.

@@ -240,26 +240,37 @@ func (sp *Space) Search(ctx context.Context, most int) explore.Result {
 
 var errNoStep = errors.New("this step cannot happen here")
 
-// Story tells what happened on the way to a state, as a person reads it: each step with its answer.
-// Search gives the tokens other names in each state, and Story gives each one name.
-func (sp *Space) Story(trace []string) (lines []string, err error) {
+// Story tells what happened on the way to a state, as a person reads it. Search gives the tokens other
+// names in each state; labels has each step with one name for a token, and lines has the answers, too.
+func (sp *Space) Story(trace []string) (lines, labels []string, err error) {
+	return sp.replay(trace, func(label string, _ [maxTokens]int8) string { return label })
+}
+
+// Replay takes the labels that Story has returned, and returns the promise that the last step breaks.
+func (sp *Space) Replay(labels []string) (lines []string, err error) {
+	lines, _, err = sp.replay(labels, renamed)
+	return lines, err
+}
+
+func (sp *Space) replay(trace []string, as func(label string, is [maxTokens]int8) string) (lines, labels []string, err error) {
 	w := worldOf(sp, sp.start())
+	w.tell = true
 	is := [maxTokens]int8{0, 1, 2, 3} // the token of the story for each token of the world
 	for n, label := range trace {
 		all := append(w.steps(), step{looked, (*world).look})
-		i := slices.IndexFunc(all, func(s step) bool { return s.label == label })
+		i := slices.IndexFunc(all, func(s step) bool { return as(s.label, is) == label })
 		if i < 0 {
-			return lines, fmt.Errorf("step %d, %q: %w", n+1, label, errNoStep)
+			return lines, labels, fmt.Errorf("step %d, %q: %w", n+1, label, errNoStep)
 		}
-		w.tell = true
 		var c world
 		err := w.take(all[i], &c)
-		line := renamed(label, is)
+		line := renamed(all[i].label, is)
+		labels = append(labels, line)
 		if c.answer != "" {
 			line += ": " + c.answer
 		}
 		if lines = append(lines, line); err != nil {
-			return lines, err
+			return lines, labels, err
 		}
 		text, order := c.text()
 		var then [maxTokens]int8
@@ -267,8 +278,9 @@ func (sp *Space) Story(trace []string) (lines []string, err error) {
 			then[i] = is[from]
 		}
 		w, is = worldOf(sp, text), then
+		w.tell = true
 	}
-	return lines, nil
+	return lines, labels, w.look()
 }
 
 // renamed gives the tokens of a label the names of a story.
