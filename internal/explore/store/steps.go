@@ -192,8 +192,13 @@ func (w *world) moves() (all []step) {
 	return all
 }
 
-// take makes a step on a copy of a world.
-func (w *world) take(s step, c *world) error {
+// take makes a step on a copy of a world. If the decision panics, that is its broken promise.
+func (w *world) take(s step, c *world) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
 	w.copyTo(c)
 	return s.do(c)
 }
