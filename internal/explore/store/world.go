@@ -138,9 +138,9 @@ func (w *world) acquire(f flight, shared bool) error {
 	case w.l.live(i):
 		return w.claimed(a, h, err)
 	case a.spent > w.l.now:
-		return w.refused("the token was released", err, driver.ErrLost)
+		return w.refused(i, "the token was released", err, driver.ErrLost)
 	case w.l.excluded(i, shared) || !w.turn(f.tok):
-		return w.refused("the name is not free", err, driver.ErrHeld)
+		return w.refused(i, "the name is not free", err, driver.ErrHeld)
 	}
 	if err != nil {
 		return w.unmade(err, max(w.l.top, f.arg), "the name is free, and refused")
@@ -178,7 +178,7 @@ func (w *world) unmade(err error, above uint64, what string) error {
 }
 
 // refused checks that a request was refused for the right reason.
-func (w *world) refused(why string, got, want error) error {
+func (w *world) refused(i int, why string, got, want error) error {
 	w.say("refused: %v", want)
 	switch {
 	case got == nil && want == driver.ErrHeld:
@@ -188,15 +188,20 @@ func (w *world) refused(why string, got, want error) error {
 	case !errors.Is(got, want):
 		return fmt.Errorf("%s: %v, want %w", why, got, want)
 	case want == driver.ErrHeld:
-		return w.inTheWay(got.(*driver.HeldError))
+		return w.inTheWay(i, got.(*driver.HeldError))
 	}
 	return nil
 }
 
-// inTheWay checks that a refusal names the holds and the cool-down. Waiters alone have no hold.
-func (w *world) inTheWay(err *driver.HeldError) error {
-	cooling := slices.ContainsFunc(err.Holds, func(h driver.Hold) bool { return h.Cooling })
-	return differs("the refusal names a cool-down", cooling, w.l.cool > w.l.now)
+// inTheWay checks that a refusal names what is in the way, and until when. Waiters alone have no hold.
+func (w *world) inTheWay(i int, err *driver.HeldError) error {
+	var last time.Time
+	for _, h := range err.Holds {
+		if h.Until.After(last) {
+			last = h.Until
+		}
+	}
+	return errors.Join(w.reported(err.Holds, i), differs("the last end in a refusal", err.Until, last))
 }
 
 // exact checks a hold that was given against the ledger: its lease must not be too short or too
@@ -223,7 +228,7 @@ func (w *world) replace(f flight) error {
 	case w.l.live(i):
 		return w.claimed(a, h, err)
 	case a.spent > w.l.now, !w.l.live(j), old.has != hold:
-		return w.refused("there is no hold to be replaced", err, driver.ErrLost)
+		return w.refused(i, "there is no hold to be replaced", err, driver.ErrLost)
 	case err != nil:
 		return w.unmade(err, w.l.top, "a live hold is not replaced")
 	}
@@ -246,7 +251,7 @@ func (w *world) without(i int, got error) (bool, error) {
 	if lenient && got == driver.ErrLost {
 		want = driver.ErrLost
 	}
-	return true, w.refused("the token has no hold", got, want)
+	return true, w.refused(i, "the token has no hold", got, want)
 }
 
 func (w *world) extend(f flight) error {
@@ -273,10 +278,10 @@ func (w *world) convert(f flight) error {
 	var bad error
 	switch promotes := a.shared && f.verb == Promote; {
 	case promotes && w.l.wish >= 0 && w.l.wish != f.tok:
-		return w.refused("another reader waits for its promotion", err, driver.ErrPromotionConflict)
+		return w.refused(i, "another reader waits for its promotion", err, driver.ErrPromotionConflict)
 	case promotes && w.l.others(i, false):
 		w.l.wish, w.l.wishEnd = f.tok, w.l.now.Add(driver.MaxIntent)
-		return w.refused("there are other readers", err, driver.ErrHeld)
+		return w.refused(i, "there are other readers", err, driver.ErrHeld)
 	case err != nil && promotes:
 		return w.unmade(err, w.l.top, "the only reader is not promoted")
 	case err != nil:
@@ -312,7 +317,7 @@ func (w *world) breakAll(f flight) error {
 	fence, err := w.s.Break(f.arg, w.present())
 	switch {
 	case f.arg == 0 || f.arg != w.l.top:
-		return w.refused("the fence is not the one that was seen", err, driver.ErrLost)
+		return w.refused(-1, "the fence is not the one that was seen", err, driver.ErrLost)
 	case err != nil:
 		return w.unmade(err, w.l.top, "a name is not broken")
 	}
@@ -389,30 +394,46 @@ func (w *world) compare() error {
 			}
 		}
 	}
+	for i := range w.s.Holds {
+		if w.s.Holds[i].Change == "" {
+			return errors.New("a look removes the mark of the last grant")
+		}
+	}
 	return errors.Join(differs("the name is idle", w.s.Idle(now), !busy), differs("the next end", w.s.NextEnd(now), w.l.firstEnd()), w.report(now))
 }
 
 // report checks what people see.
 func (w *world) report(now decide.Now) error {
-	st := w.s.Report("", now, time.Time{})
+	wall := time.Unix(1, 0)
+	st := w.s.Report("", now, wall)
+	err := errors.Join(w.reported(st.Holds, -1), differs("fence in a report", st.Fence, w.l.top))
 	for _, h := range st.Holds {
-		if h.Cooling {
-			continue
+		end := w.l.cool
+		if !h.Cooling {
+			end = w.l.tokens[h.PID-1].end
 		}
-		if h.PID == 0 || !w.l.live(h.PID-1) || h.Shared != w.l.tokens[h.PID-1].shared {
+		err = errors.Join(err, differs("an end in a report", h.Until.Sub(wall), time.Duration(end-w.l.now)*time.Microsecond))
+	}
+	return err
+}
+
+// reported checks that a list has the live holds of all tokens but one, and the cool-down.
+func (w *world) reported(holds []driver.Hold, except int) error {
+	want := 0
+	if w.l.cool > w.l.now {
+		want++
+	}
+	for i := range w.l.tokens {
+		if i != except && w.l.live(i) {
+			want++
+		}
+	}
+	for _, h := range holds {
+		if i := h.PID - 1; !h.Cooling && (i < 0 || i == except || !w.l.live(i) || h.Shared != w.l.tokens[i].shared) {
 			return fmt.Errorf("a hold is reported that nobody has: %+v", h)
 		}
 	}
-	n := 0
-	for i := range w.l.tokens {
-		if w.l.live(i) {
-			n++
-		}
-	}
-	if w.l.cool > w.l.now {
-		n++
-	}
-	return errors.Join(differs("holds in a report", len(st.Holds), n), differs("fence in a report", st.Fence, w.l.top))
+	return differs("holds that are reported", len(holds), want)
 }
 
 // rest checks that nothing is left when nothing has happened for long.
