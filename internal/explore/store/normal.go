@@ -10,7 +10,7 @@ import (
 
 // Two worlds are the same if the same can happen from both. So a world is brought into a normal form:
 //
-//   - Times are multiples of the unit, plus or minus some ticks of 1 µs. Of the ticks only the order
+//   - Times are multiples of the unit, plus or minus some ticks. Of the ticks only the order
 //     and whether two are neighbours matter, so that a gap counts as one or two ticks.
 //   - What has ended keeps only whether it ended now or before.
 //   - Fences keep their order, and 4 lies between two neighbours.
@@ -47,7 +47,7 @@ func (w *world) normalTimes() {
 			continue
 		}
 		if *t += base - w.l.now; *t <= base {
-			*t = max(*t, base-1)
+			*t = max(*t, base-w.sp.tick())
 		} else if *t > base+farUnits*unit {
 			*t = farOff
 		} else {
@@ -61,10 +61,10 @@ func (w *world) normalTimes() {
 	now, _ := slices.BinarySearch(ticks, 0)
 	small := make([]decide.Time, len(ticks))
 	for i := now + 1; i < len(ticks); i++ {
-		small[i] = small[i-1] + min(2, ticks[i]-ticks[i-1])
+		small[i] = small[i-1] + min(2*w.sp.tick(), ticks[i]-ticks[i-1])
 	}
 	for i := now - 1; i >= 0; i-- {
-		small[i] = small[i+1] - min(2, ticks[i+1]-ticks[i])
+		small[i] = small[i+1] - min(2*w.sp.tick(), ticks[i+1]-ticks[i])
 	}
 	for _, t := range all {
 		if *t > base && *t < farOff {
@@ -169,7 +169,7 @@ func (c *code) time(w *world, t decide.Time) {
 		c.b = append(c.b, 1, 255)
 	default:
 		units, ticks := w.split(t)
-		c.b = append(c.b, byte(units), byte(ticks+100))
+		c.b = append(c.b, byte(units), byte(ticks/w.sp.tick()+100))
 	}
 }
 
@@ -177,7 +177,7 @@ func (c *code) readTime() decide.Time {
 	units, ticks := c.next(), c.next()
 	switch {
 	case ticks < 255:
-		return base + decide.Time(units)*decide.Time(c.sp.Unit.Microseconds()) + decide.Time(ticks) - 100
+		return base + decide.Time(units)*decide.Time(c.sp.Unit.Microseconds()) + (decide.Time(ticks)-100)*c.sp.tick()
 	case units == 0:
 		return 0
 	}

@@ -124,8 +124,9 @@ func (w *world) send(f flight) {
 
 // A step is one thing that can happen. It changes the world, and returns the promise that it breaks.
 type step struct {
-	label string
-	do    func(w *world) error
+	label   string
+	do      func(w *world) error
+	request *flight // that arrives, or nil
 }
 
 // requests calls f for each request that somebody may send.
@@ -146,10 +147,13 @@ func (w *world) requests(list []Verb, each func(f flight)) {
 
 // steps returns everything that can happen.
 func (w *world) steps() (all []step) {
-	add := func(label string, do func(w *world) error) { all = append(all, step{label, do}) }
+	add := func(label string, do func(w *world) error) { all = append(all, step{label: label, do: do}) }
+	arrive := func(label string, f flight, do func(w *world)) {
+		all = append(all, step{label, func(w *world) error { do(w); return w.arrive(f) }, &f})
+	}
 	label := func(way int, f flight) string { return labels[way][f.verb][f.tok][f.other] }
 	w.requests(w.sp.Verbs, func(f flight) {
-		add(label(now, f), func(w *world) error { w.send(f); return w.arrive(f) })
+		arrive(label(now, f), f, func(w *world) { w.send(f) })
 	})
 	if len(w.flights) < w.sp.Flights {
 		w.requests(w.sp.Late, func(f flight) {
@@ -160,8 +164,8 @@ func (w *world) steps() (all []step) {
 	}
 	for i, f := range w.flights {
 		land := func(w *world) { w.flights = slices.Delete(w.flights, i, i+1) }
-		add(label(arrives, f), func(w *world) error { land(w); return w.arrive(f) })
-		add(label(copied, f), func(w *world) error { return w.arrive(f) })
+		arrive(label(arrives, f), f, land)
+		arrive(label(copied, f), f, func(*world) {})
 		add(label(lost, f), func(w *world) error { land(w); return nil })
 	}
 	if len(w.queue) > 0 {
@@ -183,9 +187,9 @@ func (w *world) moves() (all []step) {
 	if next == 0 {
 		return nil
 	}
-	for label, to := range map[string]decide.Time{before: next - 1, atEnd: next, after: next + 1} {
+	for label, to := range map[string]decide.Time{before: next - w.sp.tick(), atEnd: next, after: next + w.sp.tick()} {
 		if to > w.l.now {
-			all = append(all, step{label, func(w *world) error { w.l.now = to; w.s.Trim(w.present()); w.l.tidy(); return nil }})
+			all = append(all, step{label: label, do: func(w *world) error { w.l.now = to; w.s.Trim(w.present()); w.l.tidy(); return nil }})
 		}
 	}
 	slices.SortFunc(all, func(a, b step) int { return len(a.label) - len(b.label) })
@@ -262,7 +266,7 @@ func (sp *Space) replay(trace []string, as func(label string, is [maxTokens]int8
 	w.tell = true
 	is := [maxTokens]int8{0, 1, 2, 3} // the token of the story for each token of the world
 	for n, label := range trace {
-		all := append(w.steps(), step{looked, (*world).look})
+		all := append(w.steps(), step{label: looked, do: (*world).look})
 		i := slices.IndexFunc(all, func(s step) bool { return as(s.label, is) == label })
 		if i < 0 {
 			return lines, labels, fmt.Errorf("step %d, %q: %w", n+1, label, errNoStep)

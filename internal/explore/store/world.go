@@ -23,10 +23,19 @@ type Space struct {
 	Behind    bool   // the clock is behind the fences, so each new fence is the last one plus one
 	Queue     bool   // the store has a queue, and hands the name over by a reservation
 	First     uint64 // the fence of the name at the beginning
+	Millis    bool   // a tick is 1 ms, as in Redis, and not 1 µs
 }
 
 // base is the time of every state: what is later than now is later than base.
-const base = decide.Time(1_000_000_000_000)
+const base = decide.Time(4_000_000_000_000_000)
+
+// tick is the resolution of time.
+func (sp *Space) tick() decide.Time {
+	if sp.Millis {
+		return 1000
+	}
+	return 1
+}
 
 // A flight is a request that is under way.
 type flight struct {
@@ -48,7 +57,8 @@ type world struct {
 	l       ledger
 	flights []flight
 	queue   []place
-	answer  string // of the last step, if tell is set
+	got     Answer // of the last request
+	answer  string // the same for a person, if tell is set
 	tell    bool
 	room    room
 }
@@ -66,7 +76,7 @@ var names = [maxTokens]string{"A", "B", "C", "D"}
 
 // copyTo makes c the same as w.
 func (w *world) copyTo(c *world) {
-	c.sp, c.s, c.l, c.tell, c.answer = w.sp, w.s, w.l, w.tell, ""
+	c.sp, c.s, c.l, c.tell, c.answer, c.got = w.sp, w.s, w.l, w.tell, "", Answer{}
 	c.s.Holds = append(c.room.holds[:0], w.s.Holds...)
 	c.s.Taken = append(c.room.taken[:0], w.s.Taken...)
 	c.s.Spent = append(c.room.spent[:0], w.s.Spent...)
@@ -134,6 +144,7 @@ func (w *world) acquire(f flight, shared bool) error {
 	r := w.request(f, shared)
 	r.FenceAbove = f.arg
 	h, err := w.s.AcquireInTurn(r, w.turn(f.tok), w.present())
+	w.got = answerOf(h, err)
 	switch {
 	case w.l.live(i):
 		return w.claimed(a, h, err)
@@ -224,6 +235,7 @@ func (w *world) replace(f flight) error {
 	r := w.request(f, false)
 	r.Replaces = driver.TokenOf(names[j])
 	h, err := w.s.AcquireInTurn(r, false, w.present())
+	w.got = answerOf(h, err)
 	switch {
 	case w.l.live(i):
 		return w.claimed(a, h, err)
@@ -256,6 +268,7 @@ func (w *world) without(i int, got error) (bool, error) {
 
 func (w *world) extend(f flight) error {
 	h, err := w.s.Extend(names[f.tok], w.sp.TTL, w.present())
+	w.got = answerOf(h, err)
 	if none, bad := w.without(int(f.tok), err); none {
 		return bad
 	}
@@ -272,6 +285,7 @@ func (w *world) convert(f flight) error {
 	i := int(f.tok)
 	a := &w.l.tokens[i]
 	h, _, err := w.s.Convert(w.request(f, f.verb == Demote), w.present())
+	w.got = answerOf(h, err)
 	if none, bad := w.without(i, err); none {
 		return bad
 	}
@@ -305,6 +319,7 @@ func (w *world) release(f flight, keep time.Duration) error {
 		w.queue = slices.Delete(w.queue, waits, waits+1)
 	}
 	got := w.s.Release(names[f.tok], keep, w.present())
+	w.got = Answer{Outcome: got}
 	want, lenient := w.l.released(int(f.tok), decide.Time(keep.Microseconds()))
 	w.say("%v", got)
 	if lenient && got == driver.OutcomeTaken {
@@ -315,6 +330,7 @@ func (w *world) release(f flight, keep time.Duration) error {
 
 func (w *world) breakAll(f flight) error {
 	fence, err := w.s.Break(f.arg, w.present())
+	w.got = Answer{Err: err, Fence: fence}
 	switch {
 	case f.arg == 0 || f.arg != w.l.top:
 		return w.refused(-1, "the fence is not the one that was seen", err, driver.ErrLost)
@@ -327,6 +343,7 @@ func (w *world) breakAll(f flight) error {
 
 func (w *world) raise(f flight) error {
 	_, err := w.s.RaiseFence(names[f.tok], f.arg, w.present())
+	w.got = Answer{Err: err}
 	if none, bad := w.without(int(f.tok), err); none {
 		return bad
 	}
