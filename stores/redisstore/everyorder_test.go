@@ -223,15 +223,16 @@ var luaSpaces = []store.Space{
 // TestScriptsDecideAlike makes the steps of the explorer on the scripts, too, and compares the answers
 // and the states after them with those of package decide. In tier 2 it draws more states.
 func TestScriptsDecideAlike(t *testing.T) {
+	t.Parallel()
 	x := twinOfDecide(t, nil)
-	width := 10
+	width, most := 20, 3000
 	if server.IsThorough() {
-		width = 200
+		width, most = 300, 40_000
 	}
 	for _, sp := range luaSpaces {
 		t.Run(sp.Name, func(t *testing.T) {
 			began := time.Now()
-			c, err := sp.Compare(t.Context(), x, width, 20261128)
+			c, err := sp.Compare(t.Context(), x, width, most, 20261128)
 			t.Logf("%d states, %d transitions, complete %v; %d times the scripts cannot tell why a hold is gone, %d times they refuse a released token for longer; %.1f s",
 				c.States, c.Transitions, c.Complete, c.Unsure, c.Refused, time.Since(began).Seconds())
 			if err != nil {
@@ -251,12 +252,13 @@ var plants = []plant{
 }
 
 func TestPlantedScriptsDiffer(t *testing.T) {
+	t.Parallel()
 	for _, p := range plants {
 		x := twinOfDecide(t, &p)
 		var err error
 		var c store.Compared
 		for i := 0; i < len(luaSpaces) && err == nil; i++ {
-			c, err = luaSpaces[i].Compare(t.Context(), x, 10, 20261128)
+			c, err = luaSpaces[i].Compare(t.Context(), x, 20, 3000, 20261128)
 		}
 		if err == nil {
 			t.Errorf("nothing differs with %q in %s.lua", p.new, p.file)

@@ -263,17 +263,16 @@ func (sp *Space) Replay(labels []string) (lines []string, err error) {
 
 func (sp *Space) replay(trace []string, as func(label string, is [maxTokens]int8) string) (lines, labels []string, err error) {
 	w := worldOf(sp, sp.start())
-	w.tell = true
-	is := [maxTokens]int8{0, 1, 2, 3} // the token of the story for each token of the world
+	w.tell, w.is = true, [maxTokens]int8{0, 1, 2, 3}
 	for n, label := range trace {
 		all := append(w.steps(), step{label: looked, do: (*world).look})
-		i := slices.IndexFunc(all, func(s step) bool { return as(s.label, is) == label })
+		i := slices.IndexFunc(all, func(s step) bool { return as(s.label, w.is) == label })
 		if i < 0 {
 			return lines, labels, fmt.Errorf("step %d, %q: %w", n+1, label, errNoStep)
 		}
 		var c world
 		err := w.take(all[i], &c)
-		line := renamed(all[i].label, is)
+		line := renamed(all[i].label, w.is)
 		labels = append(labels, line)
 		if c.answer != "" {
 			line += ": " + c.answer
@@ -284,10 +283,10 @@ func (sp *Space) replay(trace []string, as func(label string, is [maxTokens]int8
 		text, order := c.text()
 		var then [maxTokens]int8
 		for i, from := range order {
-			then[i] = is[from]
+			then[i] = w.is[from]
 		}
-		w, is = worldOf(sp, text), then
-		w.tell = true
+		w = worldOf(sp, text)
+		w.tell, w.is = true, then
 	}
 	return lines, labels, w.look()
 }

@@ -82,8 +82,8 @@ type standing struct {
 }
 
 // Compare makes every step of a space on a twin, too, level by level. Of a level with more than width
-// states it draws so many.
-func (sp *Space) Compare(ctx context.Context, t Twin, width int, seed uint64) (Compared, error) {
+// states it draws so many. It ends after most transitions.
+func (sp *Space) Compare(ctx context.Context, t Twin, width, most int, seed uint64) (Compared, error) {
 	m := comparison{t: t, known: map[string]bool{}}
 	m.Complete = true
 	w := &world{sp: sp, l: ledger{now: base, wish: -1}}
@@ -96,6 +96,10 @@ func (sp *Space) Compare(ctx context.Context, t Twin, width int, seed uint64) (C
 		}
 		m.after = nil
 		for _, st := range level {
+			if m.Transitions >= most {
+				m.Complete = false
+				return m.Compared, nil
+			}
 			if err := cmp.Or(ctx.Err(), m.expand(st)); err != nil {
 				return m.Compared, err
 			}

@@ -57,8 +57,9 @@ type world struct {
 	l       ledger
 	flights []flight
 	queue   []place
-	got     Answer // of the last request
-	answer  string // the same for a person, if tell is set
+	got     Answer          // of the last request
+	answer  string          // the same for a person, if tell is set
+	is      [maxTokens]int8 // what a story calls each token
 	tell    bool
 	room    room
 }
@@ -76,7 +77,7 @@ var names = [maxTokens]string{"A", "B", "C", "D"}
 
 // copyTo makes c the same as w.
 func (w *world) copyTo(c *world) {
-	c.sp, c.s, c.l, c.tell, c.answer, c.got = w.sp, w.s, w.l, w.tell, "", Answer{}
+	c.sp, c.s, c.l, c.is, c.tell, c.answer, c.got = w.sp, w.s, w.l, w.is, w.tell, "", Answer{}
 	c.s.Holds = append(c.room.holds[:0], w.s.Holds...)
 	c.s.Taken = append(c.room.taken[:0], w.s.Taken...)
 	c.s.Spent = append(c.room.spent[:0], w.s.Spent...)
@@ -396,18 +397,18 @@ func (w *world) compare() error {
 		busy = busy || w.l.live(i)
 		h := w.s.Live(names[i], now)
 		if (h != nil) != w.l.live(i) {
-			return safety.ErrBroken("%s has a hold or a reservation by its grants: %v, and in the store: %v", names[i], w.l.live(i), h != nil)
+			return safety.ErrBroken("%s has a hold or a reservation by its grants: %v, and in the store: %v", names[w.is[i]], w.l.live(i), h != nil)
 		}
 		if h != nil && (h.Until != a.end || h.Fence != a.fence || h.Shared != a.shared || h.Reserved != (a.has == reservation)) {
-			return fmt.Errorf("the hold of %s has changed: %+v, want %+v", names[i], *h, *a)
+			return fmt.Errorf("the hold of %s has changed: %+v, want %+v", names[w.is[i]], *h, *a)
 		}
 		_, err := w.s.Extend(names[i], 0, now)
 		if want, lenient := w.l.lacks(i); err != want && !(lenient && err == driver.ErrLost) {
-			return fmt.Errorf("%s looks at its hold: %v, want %v", names[i], err, want)
+			return fmt.Errorf("%s looks at its hold: %v, want %v", names[w.is[i]], err, want)
 		}
 		for _, shared := range []bool{true, false} {
 			if got, want := w.s.Excludes(names[i], shared, now), w.l.excluded(i, shared); got != want {
-				return safety.ErrBroken("%s (shared %v) has to wait: %v, want %v", names[i], shared, got, want)
+				return safety.ErrBroken("%s (shared %v) has to wait: %v, want %v", names[w.is[i]], shared, got, want)
 			}
 		}
 	}
