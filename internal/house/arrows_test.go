@@ -170,6 +170,8 @@ func storeRows() []arrowRow {
 			tests = append(slices.Clone(tests), "stores/memstore")
 		case "stores/httpstore": // its servers
 			tests = append(slices.Clone(tests), "stores/memstore", "observe/padlockapi")
+		case "stores/redisstore": // the scripts are compared with decide
+			tests = append(slices.Clone(tests), "internal/explore/store", "storekit/decide")
 		}
 		code := []string{"driver", "storekit", "storekit/storeurl"}
 		switch store {

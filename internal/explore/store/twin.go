@@ -13,22 +13,6 @@ import (
 	"github.com/padlock-go/padlock/storekit/decide"
 )
 
-// An Answer is what a store says to a request.
-type Answer struct {
-	Err     error
-	Outcome driver.Outcome // of Release
-	Fence   uint64         // 0 if the answer has none
-	Until   decide.Time    // when the lease ends, or 0
-	Shared  bool
-}
-
-func answerOf(h *decide.Hold, err error) Answer {
-	if err != nil {
-		return Answer{Err: err}
-	}
-	return Answer{Fence: h.Fence, Until: h.Until, Shared: h.Shared}
-}
-
 // A Call is a request that arrives.
 type Call struct {
 	Verb            Verb
