@@ -15,15 +15,12 @@ import (
 
 // A Call is a request that arrives.
 type Call struct {
-	Verb            Verb
-	Token, Other    string
-	PID             int // of the caller: its Holder has nothing else
-	Fence           uint64
-	Now             decide.Time
-	Space           *Space
-	FreeShared      bool // of the world after it: a newcomer may share the name
-	alreadyReleased bool
-	before          string
+	Verb         Verb
+	Token, Other string
+	PID          int    // of the caller: its Holder has nothing else
+	Fence        uint64 // the argument of some verbs
+	Now          decide.Time
+	Space        *Space
 }
 
 // A Seen is what a store shows of a name.
