@@ -46,3 +46,28 @@ func TestReplaceAfterTheEnd(t *testing.T) {
 		t.Errorf("a request that replaces nothing, with a token whose lease has expired: %v, want %v", err, driver.ErrLost)
 	}
 }
+
+// A reader wants to be promoted, and its lease ends. The same token takes the lock exclusively and is
+// demoted. It does not wait for a promotion any more, so it keeps no new readers out.
+func TestDemotionEndsTheIntent(t *testing.T) {
+	t.Parallel()
+	srv := server.Redis(t, server.RedisOptions{})
+	s, c := opened(t, srv.Addr()), rawClient(t, single(srv.Addr()))
+	other, mine, third := reading(request("job")), reading(request("job")), reading(request("job"))
+	take(t, s, other)
+	take(t, s, mine)
+	mine.Shared = false
+	if _, err := s.Convert(t.Context(), mine); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("a promotion beside another reader: %v", err)
+	}
+	askBy(t, c, "ZREM", "job", mine.Token.Text()) // as at the end of its lease
+	free(t, s, other)
+	take(t, s, mine)
+	mine.Shared = true
+	if _, err := s.Convert(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), third); err != nil {
+		t.Errorf("a new reader beside a demoted lock: %v", err)
+	}
+}
