@@ -33,16 +33,21 @@ type Result struct {
 // state, and must not change it; several goroutines call it at once, with different states. Search ends
 // when nothing new is left (Complete), at the first broken promise, with ctx, or after so many states.
 //
-// A level is expanded in parallel and joined in order, so two runs visit the same.
+// A part of a level is expanded in parallel and joined in order, so two runs visit the same.
 func Search[S any](ctx context.Context, start S, key func(S) string, next func(S) []Edge[S], most int) Result {
 	s := search[S]{ctx: ctx, key: key, next: next, known: make(map[sum]bool), seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 	s.add(s.sum(start), -1, "")
 	level := []entry[S]{{0, start}}
 	for ; len(level) > 0; s.Depth++ {
-		var ok bool
-		if level, ok = s.join(level, s.expand(level), most); !ok {
-			return s.Result
+		var after []entry[S]
+		for part := range slices.Chunk(level, 1<<13) { // a wide level has too many edges for the memory
+			more, ok := s.join(part, s.expand(part), most)
+			if !ok {
+				return s.Result
+			}
+			after = append(after, more...)
 		}
+		level = after
 	}
 	s.Depth--
 	s.Complete = true
@@ -90,7 +95,7 @@ func (s *search[S]) add(k sum, parent int, label string) {
 	s.States++
 }
 
-// expand returns the edges from each state of a level, unless ctx ends.
+// expand returns the edges from each state of a part of a level, unless ctx ends.
 func (s *search[S]) expand(level []entry[S]) []expansion[S] {
 	all := make([]expansion[S], len(level))
 	work := make(chan int, len(level))
@@ -116,7 +121,7 @@ func (s *search[S]) expand(level []entry[S]) []expansion[S] {
 	return all
 }
 
-// join returns the states of the next level. ok is false if the search ends here.
+// join returns the states of the next level that a part leads to. ok is false if the search ends here.
 func (s *search[S]) join(level []entry[S], all []expansion[S], most int) (after []entry[S], ok bool) {
 	if s.ctx.Err() != nil {
 		return nil, false

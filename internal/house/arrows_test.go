@@ -89,7 +89,7 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/facetest", tests: rootTests},                                                                // the tests of the root from outside
 		arrowRow{dir: "driver", tests: rootTests}, arrowRow{dir: "driver/fast", code: []string{"driver"}, tests: rootTests}, // fast: a package that may import driver may import fast
 		arrowRow{dir: "drivertest", code: []string{"driver", "internal/safety"}, tests: append([]string{"open", "storekit", "storekit/overhttp", "storekit/storeurl"}, rootTests...)},
-		arrowRow{dir: "internal/server"}, arrowRow{dir: "internal/safety"}, arrowRow{dir: "internal/explore", tests: append([]string{"storekit/decide", "stores/redisstore", "internal/server"}, rootTests...)}, arrowRow{dir: "internal/explore/holder", tests: append([]string{"internal/explore", "storekit/decide"}, rootTests...)}, arrowRow{dir: "internal/gate", code: []string{"internal/safety"}}, // safety: how tests say that a promise of safety is broken
+		arrowRow{dir: "internal/server"}, arrowRow{dir: "internal/safety"}, arrowRow{dir: "internal/explore"}, arrowRow{dir: "internal/explore/store", code: []string{"driver", "internal/explore", "internal/safety", "storekit/decide"}, tests: rootTests}, arrowRow{dir: "internal/explore/holder", tests: append([]string{"internal/explore", "storekit/decide"}, rootTests...)}, arrowRow{dir: "internal/gate", code: []string{"internal/safety"}}, // safety: how tests say that a promise of safety is broken
 		arrowRow{dir: "storekit", code: []string{"driver"}},                                                                                                   // what most stores need besides their server
 		arrowRow{dir: "storekit/advisory", code: []string{"driver", "storekit"}, tests: storeTests},                                                           // a store over locks that end with their connection
 		arrowRow{dir: "storekit/decide", code: []string{"driver"}, tests: storeTests},                                                                         // the decision about one lock
@@ -170,6 +170,8 @@ func storeRows() []arrowRow {
 			tests = append(slices.Clone(tests), "stores/memstore")
 		case "stores/httpstore": // its servers
 			tests = append(slices.Clone(tests), "stores/memstore", "observe/padlockapi")
+		case "stores/redisstore": // the scripts are compared with decide
+			tests = append(slices.Clone(tests), "internal/explore/store", "storekit/decide")
 		}
 		code := []string{"driver", "storekit", "storekit/storeurl"}
 		switch store {

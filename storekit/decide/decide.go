@@ -141,7 +141,8 @@ func (s *State) Live(token string, now Now) *Hold {
 
 // overtaken reports whether somebody came after h. A reader that joined others has their fence, so
 // only a greater one tells. The list of holds cannot tell: a store may grant a free name without
-// reading the lapsed shared holds.
+// reading the lapsed shared holds. It says yes, too, of a reader during whose hold the fence rose
+// because of another reader (FenceAbove, Replaces or RaiseFence), even if nobody came.
 func (s *State) overtaken(h *Hold) bool { return h.Fence < s.Fence }
 
 // heldBy returns the live hold of a token, or the reason why there is none.
@@ -258,9 +259,11 @@ func (s *State) add(r *driver.Request, now Now) (*Hold, error) {
 	return &s.Holds[len(s.Holds)-1], nil
 }
 
-// forget removes the lapsed hold of a token that gets the name again.
+// forget removes the lapsed hold of a token that gets the name again, and that an earlier hold of it
+// was taken away: after the next Release, the token has nothing.
 func (s *State) forget(token string) {
 	s.Holds = slices.DeleteFunc(s.Holds, func(h Hold) bool { return h.Token == token })
+	s.Taken = slices.DeleteFunc(s.Taken, func(taken string) bool { return taken == token })
 }
 
 // replace gives the hold of r.Replaces to r.Token.

@@ -253,6 +253,23 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A token whose hold was taken away gets the name again. What its Release then finds is the new hold,
+// and a second Release finds nothing.
+func TestTakenEndsWithANewHold(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		var s decide.State
+		must(t, &s, "a", shared, at(0))
+		if _, err := s.Break(s.Fence, at(0)); err != nil {
+			t.Fatal(err)
+		}
+		must(t, &s, "a", shared, at(1))
+		first, second := s.Release("a", 0, at(2)), s.Release("a", 0, at(3))
+		if first != driver.OutcomeReleased || second != driver.OutcomeGone {
+			t.Errorf("shared %v: Release of a hold after one that was broken: %v, then %v; want released, gone", shared, first, second)
+		}
+	}
+}
+
 // A process whose clock is ahead sees that the lease of a reader has ended, and promotes the other
 // reader. By a clock that is behind, the lease still lasts, but the name is taken.
 func TestPromotionBetweenTwoClocks(t *testing.T) {

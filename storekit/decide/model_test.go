@@ -29,7 +29,7 @@ type about struct {
 	has, shared, reserved bool
 	fence                 uint64
 	until                 decide.Time
-	taken                 int         // how many holds of the token were taken away
+	taken                 bool        // its last hold was taken away
 	spent                 decide.Time // the token is refused until then
 }
 
@@ -93,11 +93,11 @@ func (m *model) begin(r *driver.Request) *about {
 	for token, other := range m.known {
 		if other.has && m.live(token) == nil {
 			if other.has = false; other != a && !other.reserved {
-				other.taken++
+				other.taken = true
 			}
 		}
 	}
-	a.has, a.shared, a.reserved, a.fence, a.until = true, r.Shared, false, fence, 0
+	a.has, a.shared, a.reserved, a.taken, a.fence, a.until = true, r.Shared, false, false, fence, 0
 	return a
 }
 
@@ -118,7 +118,7 @@ func (m *model) acquire(r *driver.Request, turn bool) error {
 		if m.wants == r.Replaces.Text() {
 			m.wants = r.Token.Text()
 		}
-		a.has, a.shared, a.reserved, a.until = true, from.shared, false, from.until
+		a.has, a.shared, a.reserved, a.taken, a.until = true, from.shared, false, false, from.until
 		a.fence, from.has = m.mint(r.FenceAbove), false
 	case !turn || m.excluded(r.Token.Text(), r.Shared):
 		return driver.ErrHeld
@@ -176,8 +176,8 @@ func (m *model) release(token string, keep time.Duration) driver.Outcome {
 			m.cool = max(m.cool, m.end(keep))
 		}
 		return driver.OutcomeReleased
-	case a.taken > 0:
-		a.taken--
+	case a.taken:
+		a.taken = false
 		return driver.OutcomeTaken
 	default:
 		a.has, a.spent = false, m.end(decide.SpentFor)
@@ -219,7 +219,7 @@ func (m *model) breakAll() {
 	m.mint(0)
 	for _, a := range m.known {
 		if a.has && (!a.reserved || a.until > m.now.At) {
-			a.taken++
+			a.taken = true
 		}
 		a.has = false
 	}

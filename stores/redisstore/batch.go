@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/driver/fast"
@@ -13,11 +12,6 @@ import (
 // mostExtended is the greatest number of leases that one script extends. A script for so many
 // leases takes about a millisecond, and the server does nothing else during that time.
 const mostExtended = 128
-
-var bothBatchScripts = map[bool]func() *script{
-	false: sync.OnceValue(func() *script { return newScript("slot_begin", "fast_extend_set", "extend_batch") }),
-	true:  sync.OnceValue(func() *script { return newScript("slot_begin", "fast_extend_string", "extend_batch") }),
-}
 
 // ExtendBatch implements fast.BatchExtender with one request for up to 128 holds. In a cluster,
 // it sends one request for each slot.
@@ -70,7 +64,7 @@ func (s *Store) extendBatches(ctx context.Context, c *connected, holds []fast.Ex
 		which[i] = i
 	}
 	calls, index := s.batches(holds, which, mostExtended, 2, millis(s.keep))
-	for i, resp := range bothBatchScripts[s.config.strings]().doAll(ctx, c, calls) {
+	for i, resp := range s.scripts.fastExtend.doAll(ctx, c, calls) {
 		s.readExtended(ctx, index[i], resp, out)
 	}
 }
@@ -103,15 +97,6 @@ func (s *Store) readExtended(ctx context.Context, index []int, resp rueidis.Redi
 // script takes ten times as long for each lease as the fast script.
 const mostSlow = 16
 
-var bothSlowScripts = map[bool]func() *script{
-	false: sync.OnceValue(func() *script { return newSlowScript("set") }),
-	true:  sync.OnceValue(func() *script { return newSlowScript("string") }),
-}
-
-func newSlowScript(layout string) *script {
-	return newScript("slot_begin", "prelude", layout, "publish", "queue", "extend", "extend_rest")
-}
-
 // extendRest extends the holds that need the full script, such as shared holds. Usually there are
 // few of them. But after a server has lost its data, all holds of the process need the full script.
 // So each request extends several holds.
@@ -126,7 +111,7 @@ func (s *Store) extendRest(ctx context.Context, c *connected, holds []fast.Exten
 		return
 	}
 	calls, index := s.batches(holds, which, mostSlow, 6, c.setting)
-	for i, resp := range bothSlowScripts[s.config.strings]().doAll(ctx, c, calls) {
+	for i, resp := range s.scripts.extend.doAll(ctx, c, calls) {
 		s.readFullReply(ctx, index[i], resp, out)
 	}
 }

@@ -41,17 +41,21 @@ func newScript(files ...string) *script {
 // scripts has the scripts of one layout.
 type scripts struct {
 	fastAcquire, fastRelease        *script
+	fastExtend, extend              *script // of many leases
 	swap                            *script
 	acquire, release, wait          *script
 	convert, raise, break_, inspect *script
 	identify, record, records       *script
 }
 
-func newScripts(layout string) *scripts {
+// newScripts makes the scripts of a layout from their files. A test makes them of changed texts.
+func newScripts(layout string, newScript func(files ...string) *script) *scripts {
 	full := func(name string) *script { return newScript("prelude", layout, "publish", "queue", name) }
 	return &scripts{
 		fastAcquire: newScript("fast_acquire_" + layout),
 		fastRelease: newScript("fast_release_"+layout, "handover", "key_"+layout, "publish", "pass"),
+		fastExtend:  newScript("slot_begin", "fast_extend_"+layout, "extend_batch"),
+		extend:      newScript("slot_begin", "prelude", layout, "publish", "queue", "extend", "extend_rest"),
 		identify:    newScript("identify"),
 		record:      newScript("record"),
 		records:     newScript("records"),
@@ -64,8 +68,8 @@ func newScripts(layout string) *scripts {
 // bothScripts makes the scripts of a layout when they are first needed. So programs that link this
 // package without using it start faster.
 var bothScripts = map[string]func() *scripts{
-	"set":    sync.OnceValue(func() *scripts { return newScripts("set") }),
-	"string": sync.OnceValue(func() *scripts { return newScripts("string") }),
+	"set":    sync.OnceValue(func() *scripts { return newScripts("set", newScript) }),
+	"string": sync.OnceValue(func() *scripts { return newScripts("string", newScript) }),
 }
 
 // bothSlotScripts has the script that takes a permit: for each layout, and whether that is the one

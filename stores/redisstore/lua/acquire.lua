@@ -26,7 +26,10 @@ end
 if old ~= '' then
   local oe = live(old)
   begin()
-  if not oe then return lost(token) end
+  if not oe then
+    lost(token)
+    return { 'L' } -- even if the lease of this token has expired: the name may be free
+  end
   if note.fence >= LAST then return { 'U' } end
   local was = not writing()
   remove(old)

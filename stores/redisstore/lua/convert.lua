@@ -7,8 +7,8 @@ local e = live(token)
 if not e then return lost(token) end
 local r = record(token) or { token = token, shared = not writing(), fence = 0, since = ms, state = NOTE_HELD, holder = '' }
 local til = math.max(e, ms + ttl)
-if shared == not writing() then -- the hold already has this mode
-  withdraw(token)
+if shared == not writing() then
+  -- the hold already has this mode
 elseif shared then
   forget(token)
   r.shared = true
@@ -21,7 +21,6 @@ elseif only(token) then
   r.shared = false
   r.fence = newFence(false, above)
   put(r)
-  withdraw(token)
 else
   local i = intent()
   if i and i ~= token then return { 'C' } end
@@ -29,6 +28,7 @@ else
   finish()
   return held(token, false)
 end
+withdraw(token)
 add(token, shared, til)
 dispatch()
 finish()

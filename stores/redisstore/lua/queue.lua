@@ -71,9 +71,9 @@ end
 local function grant(token, shared, til, above, holder, state)
   local fence, first = newFence(shared and taken(), above), YIELDS and not ours()
   if shared and note.token and not live(note.token) then note.token = nil end -- see lostReason
-  add(token, shared, til)
-  if YIELDS and shared then redis.call('ZADD', K, 1, LOOK) end
   put({ token = token, shared = shared, fence = fence, since = ms, state = state, holder = holder })
+  add(token, shared, til) -- after put: without a record, the token of a caller's own looks like an application's
+  if YIELDS and shared then redis.call('ZADD', K, 1, LOOK) end
   if first then begins() end
   return fence
 end
