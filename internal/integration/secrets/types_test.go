@@ -22,7 +22,7 @@ const printed = ""
 var checked = map[string]map[string]string{
 	".": {
 		"Key": printed, "Lock": printed, "Locks": printed, "Locker": printed, "Option": printed, "LockerOption": printed,
-		"Error": printed, "HeldError": printed, "State": printed, "Hold": printed, "Holder": "a part of Hold", "Stats": printed, "Event": printed, "Grant": printed,
+		"Error": printed, "HeldError": printed, "State": printed, "Hold": printed, "Holder": "a part of Hold", "Stats": printed, "Event": printed, "Grant": printed, "Question": "what others see",
 		"ReleaseOption": "an interface; its one value is a CoolDownOption", "CoolDownOption": "a Duration",
 		"Observer": "an interface of the caller's", "ContextObserver": "an interface of the caller's", "ObserverFunc": "a func",
 		"Store": "an interface; see the rows of the stores", "Guarantees": "facts of a kind of store", "Finding": "a fact about a server",
