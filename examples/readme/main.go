@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/padlock-go/padlock"
@@ -11,7 +14,8 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{"localhost:6379"}})
 	if err != nil {
 		log.Fatal(err)
@@ -20,7 +24,7 @@ func main() {
 		fmt.Println("one process at a time")
 		select {
 		case <-time.After(5 * time.Second): // your work
-		case <-ctx.Done(): // the lock is lost
+		case <-ctx.Done(): // ctrl-C, SIGTERM, or the lock is lost
 		}
 		return ctx.Err()
 	}
