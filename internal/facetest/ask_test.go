@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,15 +164,15 @@ func TestLooksForQuestions(t *testing.T) {
 		l := newLocker(t, store)
 		k := acquire(t, l, "job")
 		<-time.After(10 * time.Second)
-		before := store.looks
+		before := store.looks.Load()
 		padlock.Asked(k.Context())
 		padlock.Asked(k.Context())
 		<-time.After(10*time.Second - time.Millisecond)
-		during := store.looks
+		during := store.looks.Load()
 		release(t, k)
 		<-time.After(10 * time.Second)
-		if before != 0 || during != 10 || store.looks != 10 {
-			t.Errorf("requests without Asked %d, in 10 s with it %d, after the lock %d; want 0, 10, 0", before, during, store.looks-during)
+		if before != 0 || during != 10 || store.looks.Load() != 10 {
+			t.Errorf("requests without Asked %d, in 10 s with it %d, after the lock %d; want 0, 10, 0", before, during, store.looks.Load()-during)
 		}
 	})
 }
@@ -179,10 +180,10 @@ func TestLooksForQuestions(t *testing.T) {
 // counted counts Inspect.
 type counted struct {
 	*remote
-	looks int
+	looks atomic.Int64
 }
 
 func (c *counted) Inspect(ctx context.Context, name string) (driver.State, error) {
-	c.looks++
+	c.looks.Add(1)
 	return c.remote.Inspect(ctx, name)
 }
