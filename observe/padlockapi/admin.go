@@ -30,7 +30,11 @@ func status(q *query) reply {
 		return failure(err)
 	}
 	s.Name = name
-	return reply{http.StatusOK, stateOf(s)}
+	out := stateOf(s)
+	if err := q.lookForQuestion(ctx, &out, s); err != nil {
+		return failure(err)
+	}
+	return reply{http.StatusOK, out}
 }
 
 // listNames lists the names below a prefix, sorted. A list that lacks names is not an answer.
@@ -42,18 +46,34 @@ func listNames(q *query) reply {
 		return failure(err)
 	}
 	slices.SortFunc(all, func(a, b padlock.State) int { return strings.Compare(a.Name, b.Name) })
+	questions := map[string]padlock.Question{}
+	for _, s := range all {
+		if one, ok := padlock.QuestionIn(s); ok {
+			questions[one.Name] = one
+		}
+	}
 	out := list{Locks: []state{}}
 	for _, s := range all {
-		if _, slot, ok := fast.SplitSlot(s.Name); ok && slot < 0 {
-			continue // a gate is no lock of a client
+		if isApart(s.Name) {
+			continue
 		}
 		if len(out.Locks) == maxListed {
 			out.LeftOut++
 			continue
 		}
-		out.Locks = append(out.Locks, stateOf(s))
+		one := stateOf(s)
+		one.show(questions[s.Name], s)
+		out.Locks = append(out.Locks, one)
 	}
 	return reply{http.StatusOK, out}
+}
+
+// isApart reports whether the name is that of a lock that shows up with another one: a gate of slots,
+// or a question.
+func isApart(stored string) bool {
+	_, question := fast.SplitAsk(stored)
+	_, slot, isSlot := fast.SplitSlot(stored)
+	return question || isSlot && slot < 0
 }
 
 // breakHolds ends the holds of a name by force, if its fence is still the one that the visitor saw.
