@@ -73,7 +73,7 @@ func TestReaderStaysAsked(t *testing.T) {
 	a, _ := newAPI(t)
 	first := send(t, a, "/v1/acquire", body(one, `"shared":true`)).want(t, "a reader", 200).number("fence")
 	send(t, a, "/v1/ask", `{"name":"a"}`).want(t, "ask", 200)
-	second := send(t, a, "/v1/acquire", body(two, `"shared":true`)).want(t, "another reader", 200).number("fence")
+	second := send(t, a, "/v1/acquire", body(two, `"shared":true`, `"fence_above":5000000000000000`)).want(t, "another reader", 200).number("fence")
 	got := askedIn(send(t, a, "/v1/status", `{"name":"a"}`).want(t, "status", 200))
 	if got.number("fence") != first || second == first {
 		t.Errorf("the readers have the fences %d and %d, the question is %s", first, second, got.text)
@@ -93,19 +93,22 @@ func TestEarlierNeedsRead(t *testing.T) {
 	}
 }
 
+// unitSeparator is the byte 0x1F as JSON has it.
+const unitSeparator = `\u001f`
+
 // Whoever may not ask cannot take, or end, the lock that keeps a question either. Who may ask, but
 // not acquire, cannot take it as a lock.
 func TestQuestionsNeedAsk(t *testing.T) {
 	a, _ := newAPI(t, Accept(everybody), AllowBreak())
 	send(t, a, "/v1/acquire", lock("shop/1", one), as("worker")).want(t, "the holder", 200)
-	question := fast.AskName("shop/1")
-	name := strings.TrimSuffix(lock(question, two), "}")
+	question := strings.ReplaceAll(fast.AskName("shop/1"), "\x1f", unitSeparator)
+	name := `{"name":"` + question + `","token":"` + two + `"`
 	for path, bodies := range map[string][]string{
 		"/v1/acquire": {name + `}`, name + `,"slots":2}`, name + `,"wait_ms":1}`, name + `,"replaces":"` + three + `"}`},
 		"/v1/extend":  {name + `}`, name + `,"ttl_ms":1000}`, name + `,"slot":1}`},
 		"/v1/release": {name + `}`},
-		"/v1/break":   {strings.TrimSuffix(lock(question, two), `,"token":"`+two+`"}`) + `,"fence":1}`},
-		"/v1/status":  {strings.TrimSuffix(lock(question, two), `,"token":"`+two+`"}`) + `}`},
+		"/v1/break":   {`{"name":"` + question + `","fence":1}`},
+		"/v1/status":  {`{"name":"` + question + `"}`},
 	} {
 		for _, text := range bodies {
 			want := http.StatusForbidden
@@ -119,8 +122,8 @@ func TestQuestionsNeedAsk(t *testing.T) {
 			send(t, a, path, text, as("asker")).want(t, "asker "+path+text, http.StatusForbidden)
 		}
 	}
-	for _, name := range []string{question, "\x1fask"} { // the latter has the name of the tenant before it
-		send(t, a, "/v1/acquire", lock(name, one), as("north")).want(t, "a tenant, "+name, 403)
+	for _, name := range []string{question, unitSeparator + "ask"} { // before the latter comes the prefix of the tenant
+		send(t, a, "/v1/acquire", `{"name":"`+name+`","token":"`+one+`"}`, as("north")).want(t, "a tenant, "+name, 403)
 	}
 }
 

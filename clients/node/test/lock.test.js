@@ -140,6 +140,31 @@ test("permits, shared locks and keepMs", async () => {
   await assert.rejects(client.lock(other), HeldError);
 });
 
+test("a holder finds out that it is asked, with one request a second", async (t) => {
+  const way = await proxy(t, () => url, () => "pass");
+  const client = new Client(way.url);
+  const name = newName();
+  assert.equal(await client.ask(name, "nobody"), undefined);
+  const lock = await client.lock(name);
+  assert.deepEqual(await Promise.all([lock.asked(), lock.asked(), lock.asked()]), [undefined, undefined, undefined]);
+  assert.equal(way.of("status").length, 1);
+  const first = await client.ask(name, "deploy");
+  assert.deepEqual([first.asked.fence, first.earlier], [lock.fence, false]);
+  assert.equal((await client.ask(name, "drain")).earlier, true);
+  const question = await until(() => lock.asked(), "asked");
+  assert.match(question.reason, new RegExp(`^deploy \\S+/${process.pid} `));
+  const [{ at }, { at: last }] = [way.of("status").at(0), way.of("status").at(-1)];
+  assert(way.of("status").length <= 2 + (last - at) / 1000, `${way.of("status").length} looks in ${last - at} ms`);
+  lock.check();
+  await lock.release();
+  const next = await client.lock(name);
+  assert.equal(await next.asked(), undefined);
+  await next.release();
+  const slot = await client.lock(name, { slots: 2 });
+  assert.equal(await slot.asked(), undefined);
+  await slot.release();
+});
+
 test("a waiter gets the lock after the release, and keeps its place over several requests", async (t) => {
   const client = new Client(url);
   const way = await proxy(t, () => url, (path, count) => (count <= 2 ? "cut" : "pass"));
