@@ -27,6 +27,7 @@ while getopts w:t:sn:a:q: option; do
   esac
 done
 shift $((OPTIND - 1)); [ $# -ge $((${reason+-1} + 2)) ] && [ "$ttl" -ge 10 ] || usage
+case $signal:$mode in [A-Z0-9]*:*slots*) usage ;; esac # a slot cannot be asked
 quoted() { printf %s "$1" | sed 's/[\\"]/\\&/g'; }
 name=$(quoted "$1") urls=${PADLOCK_URL:-http://127.0.0.1:7925}; shift
 dir=$(mktemp -d) && answer=$dir/answer || exit 69
@@ -102,7 +103,7 @@ look() { # sends the signal once, when the holder is asked to finish early
   while sleep 1 && alive; do
     [ -n "$signal" ] || continue
     ask status '' 5; at=$(sed -n 's/.*"asked":{.*"fence":\([0-9]*\)}.*/\1/p' "$answer")
-    case $code in 200) [ "${at:-0}" -lt "$PADLOCK_FENCE" ] || { job=$(cat "$dir/job"); stop "$signal"; signal=''; } ;;
+    case $code in 200) [ "${at:-0}" -lt "$PADLOCK_FENCE" ] || { kill -s "$signal" "$(cat "$dir/job")"; signal=''; } ;;
       [34]?? | 501) cat "$answer" >&4; signal='' ;; esac
   done; }
 [ -z "$signal" ] || { look 4>&2 >/dev/null 2>&1 3<&- & looker=$!; }

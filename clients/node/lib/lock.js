@@ -36,7 +36,7 @@ export class Lock {
   #loss;
   #question;
   #lookAt = -Infinity; // when asked() sends its next request
-  #looking; // the request of asked() under way
+  #looking; // the last request of asked()
   #controller = new AbortController();
   #forget = () => {};
   #leave;
@@ -82,9 +82,9 @@ export class Lock {
    */
   async asked() {
     if (this.#question || this.slot !== undefined || this.remaining() <= 0) return this.#question;
-    if (!this.#looking && now() >= this.#lookAt) {
+    if (now() >= this.#lookAt) {
       this.#lookAt = now() + ASKED_EVERY;
-      this.#looking = this.#lookForQuestion().finally(() => (this.#looking = undefined));
+      this.#looking = this.#lookForQuestion();
     }
     await this.#looking;
     return this.#question;

@@ -75,7 +75,7 @@ export async function proxy(t, target, mode) {
       const headers = { "Content-Type": rest["content-type"], ...(authorization ? { authorization } : {}) };
       const answer = await fetch(new URL(request.url, target()), { method: "POST", headers, body: Buffer.concat(parts) });
       const json = await answer.json();
-      seen.push({ path, sent: JSON.parse(Buffer.concat(parts).toString()), status: answer.status, answer: json, at: now() });
+      seen.push({ path, sent: JSON.parse(Buffer.concat(parts).toString()), status: answer.status, answer: json });
       if (what === "hang" || what === "cut") return;
       if (what === "lose") return request.socket.destroy();
       reply.writeHead(answer.status, { "Content-Type": "application/json" }).end(JSON.stringify(json));

@@ -138,7 +138,9 @@ class LockTest(unittest.TestCase):
             self.assertIsNone(lock.asked())
         with self.client.lock(self.name, slots=2) as lock:
             self.assertIsNone(self.client.ask(self.name))
-            self.assertIsNone(lock.asked())
+            with self.client.lock(self.name, fence_above=lock.fence):
+                self.assertIsNotNone(self.client.ask(self.name))  # the slot has another holder
+                self.assertIsNone(lock.asked())
 
     def test_renewal(self) -> None:
         client = Counting(URL)
