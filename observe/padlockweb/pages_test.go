@@ -60,6 +60,34 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// The table and the page of a name say who asks the holder. The question is no row.
+func TestAskedIsShown(t *testing.T) {
+	s := newSite(t, padlockweb.ReadWithoutToken())
+	held := s.lock("nightly")
+	for _, path := range []string{"", "name?n=nightly"} {
+		if a := s.get(path); strings.Contains(a.text, "finish early") {
+			t.Errorf("%s, before the question: %s", path, a.text)
+		}
+	}
+	q, err := s.locker.Ask(t.Context(), "nightly", "deploy of v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sample()
+	for _, path := range []string{"", "name?n=nightly"} {
+		a := s.get(path)
+		by := fmt.Sprintf("by %s:%d, since", q.By.Host, q.By.PID)
+		if !strings.Contains(a.text, by) || !strings.Contains(a.text, ": deploy of v2<") || strings.Count(a.text, "data-name=") > 1 {
+			t.Errorf("%s: %s", path, a.text)
+		}
+	}
+	held[0].Release()
+	s.lock("nightly")
+	if a := s.get(""); strings.Contains(a.text, "deploy of v2") {
+		t.Errorf("the next holder is asked: %s", a.text)
+	}
+}
+
 // The pages say what they do not know.
 func TestUnknownIsNotFree(t *testing.T) {
 	l := padlock.New(broken{memstore.New()})
