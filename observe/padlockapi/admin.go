@@ -68,14 +68,6 @@ func listNames(q *query) reply {
 	return reply{http.StatusOK, out}
 }
 
-// isApart reports whether the name is that of a lock that shows up with another one: a gate of slots,
-// or a question.
-func isApart(stored string) bool {
-	_, question := fast.SplitAsk(stored)
-	_, slot, isSlot := fast.SplitSlot(stored)
-	return question || isSlot && slot < 0
-}
-
 // breakHolds ends the holds of a name by force, if its fence is still the one that the visitor saw.
 func breakHolds(q *query) reply {
 	name, err := q.storedName()

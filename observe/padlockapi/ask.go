@@ -46,6 +46,14 @@ func ask(q *query) reply {
 	return reply{http.StatusOK, out}
 }
 
+// isApart reports whether the name is that of a lock that shows up with another one: a gate of slots,
+// or a question.
+func isApart(stored string) bool {
+	_, question := fast.SplitAsk(stored)
+	_, slot, isSlot := fast.SplitSlot(stored)
+	return question || isSlot && slot < 0
+}
+
 // keepsQuestions reports whether a holder can be asked in this store: see padlock.Locker.Ask.
 func (q *query) keepsQuestions() bool {
 	g := q.where.store.Guarantees()

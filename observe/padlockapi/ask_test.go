@@ -80,6 +80,32 @@ func TestReaderStaysAsked(t *testing.T) {
 	}
 }
 
+// The right to ask is a right of its own, and has a prefix as the others.
+func TestAskRights(t *testing.T) {
+	log := &records{}
+	a, _ := newAPI(t, Accept(everybody), AllowBreak(), Logger(log.logger()))
+	send(t, a, "/v1/acquire", lock("shop/1", one), as("worker")).want(t, "the holder", 200)
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{"/v1/ask", `{"name":"bank/1"}`, 403},
+		{"/v1/ask", `{"name":"shop/1","reason":"deploy"}`, 200},
+		{"/v1/acquire", lock("shop/2", one), 403},
+		{"/v1/extend", lock("shop/1", one), 403},
+		{"/v1/release", lock("shop/1", one), 403},
+		{"/v1/status", `{"name":"shop/1"}`, 403},
+		{"/v1/list", `{"prefix":"shop/"}`, 403},
+		{"/v1/break", `{"name":"shop/1","fence":1}`, 403},
+		{"/v1/store", `{}`, 200},
+	} {
+		send(t, a, c.path, c.body, as("asker")).want(t, c.path+" "+c.body, c.want)
+	}
+	if !log.has("msg", `"ask"`, "token", `"asker"`, "name", `"shop/1"`, "reason", `"deploy"`) {
+		t.Errorf("the log is %s", log)
+	}
+}
+
 // Who has asked before is shown only to those who may read.
 func TestEarlierNeedsRead(t *testing.T) {
 	a, _ := newAPI(t, Accept(everybody))

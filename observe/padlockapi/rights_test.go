@@ -73,12 +73,6 @@ func TestRights(t *testing.T) {
 		{"worker", "/v1/break", breaks, 403},
 		{"worker", "/v1/ask", `{"name":"shop/1"}`, 403},
 		{"admin", "/v1/ask", `{"name":"shop/1"}`, 403},
-		{"asker", "/v1/ask", `{"name":"bank/1"}`, 403},
-		{"asker", "/v1/ask", `{"name":"shop/1"}`, 200},
-		{"asker", "/v1/acquire", lock("shop/2", one), 403},
-		{"asker", "/v1/status", `{"name":"shop/1"}`, 403},
-		{"asker", "/v1/break", breaks, 403},
-		{"asker", "/v1/store", `{}`, 200},
 		{"admin", "/v1/break", breaks, 409},
 		{"admin", "/v1/acquire", lock("bank/1", two), 200},
 	} {
@@ -94,7 +88,6 @@ func TestRights(t *testing.T) {
 	}
 	for _, pairs := range [][]string{
 		{"msg", `"grant"`, "token", `"worker"`, "from", `"192.0.2.1"`, "name", `"shop/1"`, "path", `"/v1/acquire"`},
-		{"msg", `"ask"`, "token", `"asker"`, "name", `"shop/1"`},
 		{"msg", `"refused"`, "token", `"admin"`, "why", `"the right ask is missing"`},
 		{"msg", `"refused"`, "token", `"reader"`, "why", `"the right acquire is missing"`},
 		{"msg", `"refused"`, "token", `"worker"`, "name", `"bank/1"`},
