@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // maxListed is how many locks an answer to list has.
