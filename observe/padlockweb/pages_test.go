@@ -306,12 +306,15 @@ func TestRuns(t *testing.T) {
 	s := newSite(t, padlockweb.History(past), padlockweb.ReadWithoutToken())
 	s.lock("nightly")
 	began := time.Now().Add(-time.Hour)
-	record(t, past, history.Run{Name: "nightly", Start: began, End: began.Add(90 * time.Second), Exit: 3, Host: "web-3", Slot: -1})
+	record(t, past, history.Run{
+		Name: "nightly", Start: began, End: began.Add(90 * time.Second), Exit: 3, Host: "web-3", Slot: -1,
+		Asked: began.Add(30 * time.Second), AskedBy: driver.Holder{Host: "ops", PID: 3, Label: "deploy of v2"},
+	})
 	record(t, past, history.Run{Name: "nightly", Start: began.Add(time.Minute), Skipped: true, Reason: "held", Slot: -1, By: []driver.Holder{{Host: "web-4", PID: 7}}})
 	host, _ := os.Hostname()
 	record(t, past, history.Run{Name: "nightly", Start: time.Now(), Host: host, PID: os.Getpid(), Slot: -1})
 	text := s.get("name?n=nightly").text
-	for _, want := range []string{"badge failure", "exit status 3", "1 min 30 s", "badge skipped", "held by web-4:7", "badge running"} {
+	for _, want := range []string{"badge failure", "exit status 3, asked after 30 s by ops:3 (deploy of v2)", "1 min 30 s", "badge skipped", "held by web-4:7", "badge running"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the runs lack %q: %s", want, text)
 		}

@@ -147,6 +147,7 @@ func (f *front) tellLeaseLow() {
 // holderAsked passes a question to the holder on to the command, which may finish early or not.
 func (f *front) holderAsked() {
 	q, _ := padlock.QuestionFrom(f.lock.Context())
+	f.record.asked(&q)
 	f.say(note{Event: "asked", named: newNamed(f.name), Message: fmt.Sprintf("%s: asked to finish early by %s; sending %s to %s", f.titles(), askedText(&q, time.Now()), &f.set.onAsk, show(f.args[0]))})
 	f.process.Signal(f.set.onAsk.sig)
 }
