@@ -331,15 +331,3 @@ func (p *pacer) nextPause() time.Duration {
 	p.last = min(p.most, max(p.first, 2*p.last))
 	return p.last/2 + rand.N(p.last/2+1)
 }
-
-// sleep waits for d. It returns false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -20,7 +20,8 @@ func ResignWhenAsked() Option { return func(s *settings) { s.heeds = true } }
 // other. The next leader is whoever waits first, so after at most as many terms as there are candidates
 // one of the greatest rank leads.
 //
-// All candidates need Rank, with ranks from 0 on. A candidate who waits looks at the leader every 5
+// All candidates need Rank; without it, no candidate is preferred. Every rank is possible. A leastTerm
+// below 0 has no effect. A candidate who waits looks at the leader every 5
 // seconds. Rank sets the label of the lock to "rank" and the number, which padlock status shows.
 func Rank(rank int, leastTerm time.Duration) Option {
 	return func(s *settings) { s.heeds, s.ranked, s.rank, s.leastTerm = true, true, rank, leastTerm }
@@ -53,5 +54,17 @@ func (e *Election) askLesser(ctx context.Context) {
 		if ok && err == nil && rank < e.set.rank && time.Since(leader.Since) >= e.set.leastTerm {
 			_, _ = e.locker.Ask(ctx, e.name, rankLabel+strconv.Itoa(e.set.rank)) // after an error, the next look asks again
 		}
+	}
+}
+
+// sleep waits for d. It returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -67,6 +67,7 @@ func TestEveryStore(t *testing.T) {
 				s := site{url}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
+					t.Run("ask", s.ask)
 					t.Run("slots", s.slots)
 					t.Run("dagster 32560, permits of a dead process leak", s.dagster32560)
 					t.Run("skupper 1646, the elector returns and nobody campaigns again", s.skupper1646)

@@ -144,12 +144,3 @@ func (a *app) tellAsked(out *asked, text string) error {
 	_, err := fmt.Fprintln(a.stdout, text)
 	return err
 }
-
-// askedText says who asks, since when, and why.
-func askedText(q *padlock.Question, now time.Time) string {
-	text := fmt.Sprintf("%s, since %s (for %s)", holderName(padlock.Hold{Holder: q.By}), clock(q.At, now), span(now.Sub(q.At)))
-	if q.Reason != "" {
-		text += ": " + show(q.Reason)
-	}
-	return text
-}

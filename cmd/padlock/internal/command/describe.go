@@ -113,3 +113,12 @@ var (
 	reason     = texts.Reason
 	pathReason = texts.PathReason
 )
+
+// askedText says who asks, since when, and why.
+func askedText(q *padlock.Question, now time.Time) string {
+	text := fmt.Sprintf("%s, since %s (for %s)", holderName(padlock.Hold{Holder: q.By}), clock(q.At, now), span(now.Sub(q.At)))
+	if q.Reason != "" {
+		text += ": " + show(q.Reason)
+	}
+	return text
+}
