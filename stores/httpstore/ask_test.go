@@ -134,6 +134,25 @@ func TestAskNeedsTheRight(t *testing.T) {
 	})
 }
 
+// A holder that may not read cannot find out that it is asked, and is told so.
+func TestAskedNeedsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		holder := startRemote(t, memstore.New()).locker(t, "acquire,ask")
+		err := holder.Do(t.Context(), "name", func(ctx context.Context) error {
+			if padlock.Asked(ctx) != nil {
+				t.Error("Asked has a channel that nobody closes")
+			}
+			if _, err := holder.Ask(t.Context(), "name", ""); !errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("Ask: %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A holder that looks sends one request a second. One that does not look sends none.
 func TestAskedCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
