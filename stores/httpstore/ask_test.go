@@ -22,7 +22,7 @@ import (
 func rights(r *http.Request) padlockapi.Visitor {
 	words := r.Header.Get("Authorization")
 	has := func(word string) bool { return strings.Contains(words, word) }
-	return padlockapi.Visitor{Name: "ann", Read: has("read"), Acquire: has("acquire"), Ask: has("ask")}
+	return padlockapi.Visitor{Name: "ann", Read: has("read"), Acquire: has("acquire"), Ask: has("ask"), Break: has("break")}
 }
 
 // remote is a server whose requests are counted by path.
@@ -35,7 +35,7 @@ type remote struct {
 // startRemote starts a server for the store. It must run in a bubble of synctest.
 func startRemote(t *testing.T, store driver.Store) *remote {
 	t.Helper()
-	api := padlockapi.Handler(store, padlockapi.Authorize(rights))
+	api := padlockapi.Handler(store, padlockapi.Authorize(rights), padlockapi.AllowBreak())
 	s := &remote{server: overhttptest.Start(nil)}
 	s.server.SetHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isFor(r, "status") {
@@ -137,7 +137,7 @@ func TestAskNeedsTheRight(t *testing.T) {
 // A holder that may not read cannot find out that it is asked, and is told so.
 func TestAskedNeedsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		holder := startRemote(t, memstore.New()).locker(t, "acquire,ask")
+		holder := startRemote(t, memstore.New()).locker(t, "acquire,ask,break")
 		err := holder.Do(t.Context(), "name", func(ctx context.Context) error {
 			if padlock.Asked(ctx) != nil {
 				t.Error("Asked has a channel that nobody closes")
