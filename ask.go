@@ -98,7 +98,7 @@ func (l *Locker) ask(ctx context.Context, name, reason string) (Question, error)
 // canBeAsked reports whether the store can keep questions.
 func (l *Locker) canBeAsked() bool {
 	g := &l.guarantees
-	return l.admin != nil && g.Fence != driver.FenceNone && (g.Bound == driver.BoundToNothing || g.Detached)
+	return l.admin != nil && l.can(driver.AbilityInspect) && g.Fence != driver.FenceNone && (g.Bound == driver.BoundToNothing || g.Detached)
 }
 
 // heldNow reports whether somebody has the name, rather than a cool-down.

@@ -51,6 +51,23 @@ export class Client {
    * the lock may be broken.
    */
   breakLock(name: string, fence: number, options?: { slot?: number; reason?: string }): Promise<number>;
+  /**
+   * Asks the holder of a name to finish early, and tells it the reason. The result is undefined if
+   * nobody has the lock. The lock does not end: the holder finds the question with Lock.asked(), and
+   * finishes when it can, or goes on. A question lasts for a minute: repeat it.
+   */
+  ask(name: string, reason?: string): Promise<{ asked: Question; earlier: boolean } | undefined>;
+}
+
+/** Who asks a holder to finish early, and why. */
+export interface Question {
+  /** Why, with the process that asks. */
+  reason?: string;
+  host?: string;
+  pid?: number;
+  since_ms?: number;
+  /** Holders with this fence, or a smaller one, are asked. */
+  fence: number;
 }
 
 /** One hold on a name, renewed in the background until it is released or lost. */
@@ -67,6 +84,12 @@ export class Lock implements AsyncDisposable {
   remaining(): number;
   /** Throws LostError if the lock is lost. It sends no request. */
   check(): void;
+  /**
+   * Resolves to the question that asks this holder to finish early, or to undefined. It sends at most
+   * one request a second, of status, so work may await it before each step. RefusedError means that
+   * the token may not read.
+   */
+  asked(): Promise<Question | undefined>;
   /** Releases the lock, and throws LostError if it did not last until now. */
   release(options?: { keepMs?: number }): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -89,6 +112,7 @@ export interface Answer {
     since_ms?: number;
     until_ms?: number;
   }>;
+  asked?: Question;
   [field: string]: unknown;
 }
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# usage: padlock.sh [-w SECONDS] [-t TTL] [-s] [-n SLOTS] NAME COMMAND…
+# usage: padlock.sh [-w SECONDS] [-t TTL] [-s] [-n SLOTS] [-a SIGNAL] NAME COMMAND…
+#        padlock.sh -q REASON NAME   asks the holder to finish early
 # Runs a command under a lock of "padlock serve --api" at $PADLOCK_URL. Its status is that of the
 # command, or 75: the lock is held, 79: it was lost, 69: no answer or refused, 64: wrong usage.
 set -u
@@ -16,24 +17,26 @@ if [ "${PADLOCK_SCRIPT-}" != "$PPID" ] && command -v setsid >/dev/null; then
   exit "$status"
 fi
 unset PADLOCK_SCRIPT
-wait=0 ttl=30 mode="" slot="" open="" asked="" until=0 unknown="" job="" born="" told="" lost="" curl=""
-mode=",\"label\":\"$(uname -n)/$$\"" # as host and pid, others see those of the server
-usage() { sed -n '2,4s/^# //p' "$0" >&2; exit 64; }
-while getopts w:t:sn: option; do
-  n=${OPTARG-}; case $n in *[!0-9]* | ?????????*) usage ;; esac; n=${n#"${n%%[!0]*}"} n=${n:-0} # 010 is ten
+wait=0 ttl=30 mode="" slot="" open="" asked="" until=0 unknown="" job="" born="" told="" lost="" curl="" looker="" signal=""
+me=$(uname -n)/$$; mode=",\"label\":\"$me\"" # as host and pid, others see those of the server
+usage() { sed -n '2,5s/^# //p' "$0" >&2; exit 64; }
+while getopts w:t:sn:a:q: option; do
+  n=${OPTARG-}; case $option:$n in a: | a:*[!A-Z0-9]* | [!aq]:*[!0-9]* | [!aq]:?????????*) usage ;; esac; n=${n#"${n%%[!0]*}"} n=${n:-0} # 010 is ten
   case $option in
-    w) wait=$n ;; t) ttl=$n ;; s) mode="$mode,\"shared\":true" ;; n) mode="$mode,\"slots\":$n" ;; *) usage ;;
+    w) wait=$n ;; t) ttl=$n ;; s) mode="$mode,\"shared\":true" ;; n) mode="$mode,\"slots\":$n" ;; a) signal=$OPTARG ;; q) reason=$OPTARG ;; *) usage ;;
   esac
 done
-shift $((OPTIND - 1)); [ $# -ge 2 ] && [ "$ttl" -ge 10 ] || usage
-name=$(printf %s "$1" | sed 's/[\\"]/\\&/g') urls=${PADLOCK_URL:-http://127.0.0.1:7925}; shift
+shift $((OPTIND - 1)); [ $# -ge $((${reason+-1} + 2)) ] && [ "$ttl" -ge 10 ] || usage
+case $signal:$mode in [A-Z0-9]*:*slots*) usage ;; esac # a slot cannot be asked
+quoted() { printf %s "$1" | sed 's/[\\"]/\\&/g'; }
+name=$(quoted "$1") urls=${PADLOCK_URL:-http://127.0.0.1:7925}; shift
 dir=$(mktemp -d) && answer=$dir/answer || exit 69
 now() { if read -r up _ </proc/uptime; then echo "${up%.*}"; else date +%s; fi 2>/dev/null; }
 token() { token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n'); }
 turn() { first=$1; shift; urls="$*${*:+ }$first"; } # the next server comes first
 ask() { # ask PATH FIELDS SECONDS sets code, which is 000 if nothing is known
   # All users see the arguments of curl, so the token is in its input. A signal ends only the wait.
-  printf %s "{\"name\":\"$name\",\"token\":\"$token\"$2}" |
+  printf %s "{\"name\":\"$name\"${token:+,\"token\":\"$token\"}$2}" |
     curl -sS --noproxy '*' -m "$3" ${PADLOCK_HEADERS:+-H "@$PADLOCK_HEADERS"} -H 'Content-Type: application/json' \
       -o "$answer" -w '%{http_code}' --max-filesize 1048576 -d @- "${urls%% *}/v1/$1" >"$answer.code" 2>"$dir/error" &
   curl=$!; wait "$curl" && code=$(cat "$answer.code") || code=000; curl=''
@@ -62,6 +65,9 @@ alive() { # whether this script or its command works, and not another process th
 stop() { kill -s "$1" -- "-$job" || kill -s "$1" "$job"; } 2>/dev/null
 fail() { { cat "$answer" "$dir/error" 2>/dev/null; } >&2; give_up; rm -rf "$dir"; exit "$1"; }
 trap 'open=1; [ -z "$curl" ] || kill "$curl" 2>/dev/null; fail 69' INT TERM HUP
+[ -z "${reason+q}" ] || { # a question has no token
+  token='' reason="$(quoted "$reason") $me"; ask ask ",\"reason\":\"${reason# }\"" 20
+  case $code in 200 | 410) cat "$answer"; rm -rf "$dir"; exit 0 ;; *) fail 69 ;; esac; }
 token; end=$(($(now) + wait))
 while sent=$(now); left=$((end - sent)); do
   left=$((left > 25 ? 25 : left > 0 ? left : 0)) at=${urls%% *}
@@ -92,12 +98,21 @@ main=$(start $$)
   while [ "$(now)" -lt "$(tail -n 1 "$dir/until")" ]; do sleep 1; alive || exit; done
   : >"$dir/lost"; mkdir "$dir/begun"; job=$(cat "$dir/job") || exit
   stop TERM; for second in 1 2 3 4 5; do stop 0 || break; sleep 1; done; stop KILL ) >/dev/null 2>&1 3<&- & ender=$!
-# Both go on if this script dies. The command comes last, in a group of its own: a loss ends all of it.
+look() { # sends the signal once, when the holder is asked to finish early
+  trap '' INT TERM HUP; answer=$dir/look token=''
+  while sleep 1 && alive; do
+    [ -n "$signal" ] || continue
+    ask status '' 5; at=$(sed -n 's/.*"asked":{.*"fence":\([0-9]*\)}.*/\1/p' "$answer")
+    case $code in 200) [ "${at:-0}" -lt "$PADLOCK_FENCE" ] || { kill -s "$signal" "$(cat "$dir/job")"; signal=''; } ;;
+      [34]?? | 501) cat "$answer" >&4; signal='' ;; esac
+  done; }
+[ -z "$signal" ] || { look 4>&2 >/dev/null 2>&1 3<&- & looker=$!; }
+# They go on if this script dies. The command comes last, in a group of its own: a loss ends all of it.
 $(command -v setsid) sh -c 'echo $$ >"$0/job"; mkdir "$0/begun" 2>/dev/null && exec "$@"' "$dir" "$@" <&3 3<&- & job=$!
 [ -z "$told" ] || stop TERM
 while told=''; wait "$job"; status=$?; [ -n "$told" ] && exists "$job"; do :; done # a signal ends only the wait
 while [ -e "$dir/lost" ] && exists "$ender"; do wait "$ender"; done # it ends the children
-{ kill -s KILL "$renewal" "$ender" && wait "$renewal" "$ender"; } 2>/dev/null # otherwise bash tells of them
+{ kill -s KILL "$renewal" "$ender" $looker && wait "$renewal" "$ender" $looker; } 2>/dev/null # otherwise bash tells of them
 until=$(tail -n 1 "$dir/until"); [ "$(now)" -lt "$until" ] || : >"$dir/lost"
 release # one that came in time has protected the work, even if its lease ended before the answer
 case $code:$(field outcome):$unknown:$(($(now) >= until)) in 200:released:* | 200:gone:1:* | 200:expired:*:1 | [!2]*) ;; *) : >"$dir/lost" ;; esac

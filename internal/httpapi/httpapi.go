@@ -23,7 +23,18 @@ type Promises struct {
 	Status           bool     `json:"status"`
 	List             bool     `json:"list"`
 	Break            bool     `json:"break"`
+	Ask              bool     `json:"ask"`
 	Notes            []string `json:"notes"`
+}
+
+// Asked is the question to a holder to finish early. It is for the holders whose fence is Fence, or a
+// smaller one.
+type Asked struct {
+	Reason  string `json:"reason,omitempty"`
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	SinceMS *int64 `json:"since_ms,omitempty"`
+	Fence   uint64 `json:"fence"`
 }
 
 // Holder is one hold. The times are relative, so that the clocks of client and server do not

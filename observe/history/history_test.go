@@ -73,6 +73,7 @@ func TestRunsComeBack(t *testing.T) {
 	for name, l := range map[string]*history.Log{"directory": history.Open(dir, "", nil), "store": history.Open("", "", fileStore(t))} {
 		want := []history.Run{skipped("a", 3), run("a", 2, 1), run("a", 1, 0)}
 		want[1].Signal, want[1].Reason, want[1].Slot = "KILL", "timeout", 4
+		want[2].Asked, want[2].AskedBy = time.UnixMicro(noon.UnixMicro()), driver.Holder{Host: "ops", PID: 3, Label: "deploy of v2"}
 		put(t, l, want[2], want[1], want[0], run("b", 1, 0))
 		got, err := l.Runs(t.Context(), "a")
 		if err != nil || !slices.EqualFunc(got, want, same) {
@@ -223,8 +224,15 @@ func TestHostileTexts(t *testing.T) {
 	if err != nil || len(runs) != 1 || runs[0].Label != strings.Repeat("\u20ac", 85) || runs[0].Host != strings.Repeat("\u20ac", 21) {
 		t.Errorf("a label of 900 bytes: %+v, %v", runs, err)
 	}
-	names = append(names, "long")
-	for _, name := range names[:len(names)-1] {
+	asked := run("asked", 1, 0)
+	asked.Label, asked.Host = strings.Repeat("\x01", driver.MaxLabel), strings.Repeat("\x01", driver.MaxHost)
+	asked.Asked, asked.AskedBy = noon, driver.Holder{Host: asked.Host, Label: asked.Label}
+	put(t, l, asked)
+	if runs, err := l.Runs(t.Context(), "asked"); err != nil || len(runs) != 1 || runs[0].AskedBy.Label != strings.Repeat("\x01", 128) {
+		t.Errorf("a reason of %d bytes: %+v, %v", driver.MaxLabel, runs, err)
+	}
+	names = append(names, "asked", "long")
+	for _, name := range names[:len(names)-2] {
 		runs, err := l.Runs(t.Context(), name)
 		if err != nil || len(runs) != 1 || runs[0].Name != name || runs[0].Label != strings.Repeat("\x01", 256) || len(runs[0].By) != history.MaxBy {
 			t.Errorf("%q: %+v, %v", name, runs, err)

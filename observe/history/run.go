@@ -61,6 +61,12 @@ type Run struct {
 	Skipped bool            // the command was not run
 	By      []driver.Holder // the holders of the lock when the run was skipped, at most MaxBy
 
+	// Asked is when somebody asked the run to finish early, as the run itself learned with
+	// "padlock run --on-ask", and AskedBy is who did. Its Label is the reason. If nobody asked, both
+	// are zero.
+	Asked   time.Time
+	AskedBy driver.Holder
+
 	// Running means that this run holds the lock. Only MarkRunning sets it.
 	Running bool
 }
@@ -136,6 +142,8 @@ type text struct {
 	Reason  string   `json:"reason,omitempty"`
 	Skipped bool     `json:"skipped,omitempty"`
 	By      []holder `json:"by,omitempty"`
+	Asked   int64    `json:"asked,omitempty"` // microseconds since 1970
+	Asker   *holder  `json:"asker,omitempty"`
 	Fence   uint64   `json:"fence,omitempty"`
 	Slot    *int     `json:"slot,omitempty"`
 	holder
@@ -154,6 +162,7 @@ const (
 	maxLabel   = 256
 	maxHost    = 64
 	maxByLabel = 32
+	maxReason  = 128 // of a question; a run that was asked was not skipped, and has no By
 	maxWord    = 16
 )
 
@@ -169,6 +178,10 @@ func (r *Run) encode() string {
 	}
 	if r.Slot >= 0 {
 		t.Slot = &r.Slot
+	}
+	if !r.Asked.IsZero() && len(r.By) == 0 {
+		t.Asked = r.Asked.UnixMicro()
+		t.Asker = &holder{cutText(r.AskedBy.Host, maxHost), r.AskedBy.PID, cutText(r.AskedBy.Label, maxReason)}
 	}
 	for _, h := range r.By[:min(len(r.By), MaxBy)] {
 		t.By = append(t.By, holder{cutText(h.Host, maxHost), h.PID, cutText(h.Label, maxByLabel)})
@@ -202,6 +215,9 @@ func decode(name string, record fast.Record) (Run, bool) {
 	}
 	if t.Slot != nil {
 		r.Slot = *t.Slot
+	}
+	if t.Asked != 0 && t.Asker != nil {
+		r.Asked, r.AskedBy = time.UnixMicro(t.Asked), driver.Holder{Host: t.Asker.Host, PID: t.Asker.PID, Label: t.Asker.Label}
 	}
 	for _, h := range t.By[:min(len(t.By), MaxBy)] {
 		r.By = append(r.By, driver.Holder{Host: h.Host, PID: h.PID, Label: h.Label})

@@ -214,23 +214,25 @@ func (q *query) options() []padlock.Option {
 	return opts
 }
 
-// fullLabel returns the label with the client as this server sees it, if there is room: the host
-// and the process of the holder are those of this server.
-func (q *query) fullLabel() string {
+func (q *query) fullLabel() string { return q.signed(q.label, 0) }
+
+// signed returns the text with the client as this server sees it, if the label of a lock has room
+// for that and for as many bytes more: the host and the process of a holder are those of this server.
+func (q *query) signed(text string, more int) string {
 	seen := q.from
 	if q.who.Name != "" {
 		seen = q.who.Name + ", " + seen
 	}
 	full := "(" + seen + ")"
-	if q.label != "" {
-		full = q.label + " " + full
+	if text != "" {
+		full = text + " " + full
 	}
 	most := driver.MaxLabel
 	if g := q.where.locker.Guarantees(); g.MaxLabel > 0 {
 		most = min(most, g.MaxLabel)
 	}
-	if len(full) > most {
-		return q.label
+	if len(full)+more > most {
+		return text
 	}
 	return full
 }

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // maxListed is how many locks an answer to list has.
@@ -30,7 +29,11 @@ func status(q *query) reply {
 		return failure(err)
 	}
 	s.Name = name
-	return reply{http.StatusOK, stateOf(s)}
+	out := stateOf(s)
+	if err := q.lookForQuestion(ctx, &out, s); err != nil {
+		return failure(err)
+	}
+	return reply{http.StatusOK, out}
 }
 
 // listNames lists the names below a prefix, sorted. A list that lacks names is not an answer.
@@ -42,16 +45,24 @@ func listNames(q *query) reply {
 		return failure(err)
 	}
 	slices.SortFunc(all, func(a, b padlock.State) int { return strings.Compare(a.Name, b.Name) })
+	questions := map[string]padlock.Question{}
+	for _, s := range all {
+		if one, ok := padlock.QuestionIn(s); ok {
+			questions[one.Name] = one
+		}
+	}
 	out := list{Locks: []state{}}
 	for _, s := range all {
-		if _, slot, ok := fast.SplitSlot(s.Name); ok && slot < 0 {
-			continue // a gate is no lock of a client
+		if isApart(s.Name) {
+			continue
 		}
 		if len(out.Locks) == maxListed {
 			out.LeftOut++
 			continue
 		}
-		out.Locks = append(out.Locks, stateOf(s))
+		one := stateOf(s)
+		one.show(questions[s.Name], s)
+		out.Locks = append(out.Locks, one)
 	}
 	return reply{http.StatusOK, out}
 }

@@ -62,6 +62,7 @@ type state struct {
 	Fence      uint64   `json:"fence"`
 	Waiters    int      `json:"waiters"`
 	Holders    []holder `json:"holders"`
+	Asked      *asked   `json:"asked,omitempty"`
 }
 
 // list is the answer to list.
@@ -72,6 +73,15 @@ type list struct {
 
 // holder is one hold.
 type holder = httpapi.Holder
+
+// asked is the question to the holder of a name.
+type asked = httpapi.Asked
+
+// question is the answer to ask.
+type question struct {
+	Asked   asked `json:"asked"`
+	Earlier bool  `json:"earlier"`
+}
 
 // problem is every answer with a status from 400, in the format of RFC 9457.
 type problem struct {

@@ -155,6 +155,10 @@ var operations = []operation{
 		"/v1/break", rightBreak, []string{"name", "name_base64", "slot", "fence", "reason"}, []string{"name", "fence"},
 		breakHolds, []int{200, 409, 501, 503, 504},
 	},
+	{
+		"/v1/ask", rightAsk, []string{"name", "name_base64", "reason"}, []string{"name"},
+		ask, []int{200, 409, 410, 501, 503, 504},
+	},
 	{"/v1/store", rightAny, nil, nil, describe, []int{200, 501, 503}},
 }
 

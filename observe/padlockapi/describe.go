@@ -29,6 +29,7 @@ func describe(q *query) reply {
 		CoolDown: g.CoolDown, Observed: g.Observed, Hashed: g.Hashed, Notes: append([]string{}, g.Notes...),
 	}
 	if _, ok := driver.As[driver.Admin](q.where.store); ok {
+		out.Ask = q.who.Ask && q.keepsQuestions()
 		out.Status = q.who.Read && g.Lacks&driver.AbilityInspect == 0
 		out.List = q.who.Read && g.Lacks&driver.AbilityList == 0
 		out.Break = q.who.Break && q.who.Name != "" && q.api.allowBreak && g.Lacks&driver.AbilityBreak == 0 && g.Fence != driver.FenceNone

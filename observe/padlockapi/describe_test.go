@@ -18,7 +18,7 @@ func TestPromises(t *testing.T) {
 	a, store := newAPI(t, AllowBreak(), Authorize(func(r *http.Request) Visitor {
 		v := Visitor{Name: "ann", Acquire: true, Prefix: "shop:"}
 		v.Read = r.Header.Get("X-Read") != ""
-		v.Break = v.Read
+		v.Break, v.Ask = v.Read, v.Read
 		return v
 	}))
 	places, _ := driver.As[driver.Places](store)
@@ -35,7 +35,7 @@ func TestPromises(t *testing.T) {
 		if got.word("store") != "memory" || got.word("id") != id || got.word("fence") != "durable" || got.number("max_ttl_ms") != driver.MaxTTL.Milliseconds() {
 			t.Errorf("the promises are %s", got.text)
 		}
-		for _, key := range []string{"status", "list", "break"} {
+		for _, key := range []string{"status", "list", "break", "ask"} {
 			if got.fields[key] != read {
 				t.Errorf("with the right to read: %v, and %s is %v", read, key, got.fields[key])
 			}

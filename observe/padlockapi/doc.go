@@ -19,6 +19,7 @@
 //	/v1/status    returns the holders of a name
 //	/v1/list      lists the names that begin with a prefix
 //	/v1/break     ends the holds of a name by force, with AllowBreak
+//	/v1/ask       asks the holder of a name to finish early
 //	/v1/store     returns what the store promises
 //
 // GET /v1/openapi.json returns the description of all of them in OpenAPI 3.1.
@@ -43,9 +44,9 @@
 // # Rights
 //
 // Without Accept, Authorize and WithoutToken nobody may do anything. A visitor may have the rights
-// to read, to acquire and to break, for all names or for those that begin with a prefix. A visitor
-// with Tenant has names of its own: the Handler puts the prefix before each of them, and takes it
-// away again.
+// to read, to acquire, to break and to ask, for all names or for those that begin with a prefix. A
+// visitor with Tenant has names of its own: the Handler puts the prefix before each of them, and
+// takes it away again.
 //
 // # Limits
 //

@@ -27,7 +27,7 @@ func fuzzBody(f *testing.F, path string, seeds ...string) {
 			t.Errorf("an error with a body, or without a text: %v", err)
 		}
 		a, _ := newAPI(t, AllowBreak(), Authorize(func(*http.Request) Visitor {
-			return Visitor{Name: "fuzz", Read: true, Acquire: true, Break: true}
+			return Visitor{Name: "fuzz", Read: true, Acquire: true, Break: true, Ask: true}
 		}))
 		gone, leave := cancellable() // nobody waits for a lock that is held
 		leave()
@@ -94,6 +94,7 @@ func FuzzStatusBody(f *testing.F)  { fuzzBody(f, "/v1/status", `{"name":"a","slo
 func FuzzListBody(f *testing.F) {
 	fuzzBody(f, "/v1/list", `{"prefix":"a"}`, `{"prefix_base64":"/w=="}`)
 }
+func FuzzAskBody(f *testing.F) { fuzzBody(f, "/v1/ask", `{"name":"a","reason":"x"}`) }
 func FuzzBreakBody(f *testing.F) {
 	fuzzBody(f, "/v1/break", `{"name":"a","slot":3,"fence":12,"reason":"x"}`)
 }

@@ -193,7 +193,7 @@ func checkField(t *testing.T, path, key string, s schema) {
 // The schemas of the answers have the fields of the Go types.
 func TestOpenAPIAnswers(t *testing.T) {
 	found := map[string]bool{}
-	for _, v := range []any{granted{}, waiting{}, extended{}, released{}, broken{}, state{}, list{}, holder{}, problem{}, promises{}} {
+	for _, v := range []any{granted{}, waiting{}, extended{}, released{}, broken{}, state{}, list{}, holder{}, asked{}, question{}, problem{}, promises{}} {
 		kind := reflect.TypeOf(v)
 		name := strings.ToUpper(kind.Name()[:1]) + kind.Name()[1:]
 		found[name] = true

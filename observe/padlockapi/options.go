@@ -28,6 +28,7 @@ type Visitor struct {
 	Read    bool   // status and list
 	Acquire bool   // acquire, extend and release
 	Break   bool
+	Ask     bool // ask; without it, a visitor cannot take or end the lock that keeps a question either
 
 	// Prefix bounds the rights to the names that begin with it. If Tenant is true, the visitor has
 	// names of its own: it does not send the prefix, and the Handler puts the prefix before each
@@ -44,7 +45,7 @@ type Tokens interface {
 	Refresh() error
 
 	// Find returns the visitor with the given secret. The rights are words separated by commas:
-	// read, acquire, break. The time that Find takes must not depend on the secret. Find must be
+	// read, acquire, break, ask. The time that Find takes must not depend on the secret. Find must be
 	// safe for concurrent use.
 	Find(secret string) (name, rights, prefix string, tenant, ok bool)
 }
@@ -64,8 +65,8 @@ func Authorize(f func(r *http.Request) Visitor) Option {
 	return func(s *settings) { s.authorize, s.broken = f, s.broken || f == nil }
 }
 
-// WithoutToken lets every visitor without a token read and acquire. It is for a server that only
-// this machine can reach. By default a visitor without a token may do nothing.
+// WithoutToken lets every visitor without a token read, acquire and ask. It is for a server that
+// only this machine can reach. By default a visitor without a token may do nothing.
 func WithoutToken() Option { return func(s *settings) { s.open = true } }
 
 // AllowBreak lets visitors with a name and the right to break end the holds of others. By default

@@ -26,7 +26,7 @@ func (p people) Find(secret string) (name, rights, prefix string, tenant, ok boo
 	name = strings.TrimSuffix(secret, "-secret")
 	v, ok := p[name]
 	words := []string{}
-	for word, has := range map[string]bool{"read": v.Read, "acquire": v.Acquire, "break": v.Break} {
+	for word, has := range map[string]bool{"read": v.Read, "acquire": v.Acquire, "break": v.Break, "ask": v.Ask} {
 		if has {
 			words = append(words, word)
 		}
@@ -36,6 +36,7 @@ func (p people) Find(secret string) (name, rights, prefix string, tenant, ok boo
 
 var everybody = people{
 	"reader": {Read: true}, "worker": {Acquire: true, Prefix: "shop/"}, "admin": {Read: true, Acquire: true, Break: true},
+	"asker": {Ask: true, Prefix: "shop/"}, "boss": {Read: true, Acquire: true, Break: true, Ask: true},
 	"north": {Read: true, Acquire: true, Break: true, Prefix: "north:", Tenant: true},
 	"south": {Read: true, Acquire: true, Break: true, Prefix: "south:", Tenant: true},
 }
@@ -70,6 +71,8 @@ func TestRights(t *testing.T) {
 		{"worker", "/v1/status", `{"name":"shop/1"}`, 403},
 		{"worker", "/v1/list", `{"prefix":"shop/"}`, 403},
 		{"worker", "/v1/break", breaks, 403},
+		{"worker", "/v1/ask", `{"name":"shop/1"}`, 403},
+		{"admin", "/v1/ask", `{"name":"shop/1"}`, 403},
 		{"admin", "/v1/break", breaks, 409},
 		{"admin", "/v1/acquire", lock("bank/1", two), 200},
 	} {
@@ -85,6 +88,7 @@ func TestRights(t *testing.T) {
 	}
 	for _, pairs := range [][]string{
 		{"msg", `"grant"`, "token", `"worker"`, "from", `"192.0.2.1"`, "name", `"shop/1"`, "path", `"/v1/acquire"`},
+		{"msg", `"refused"`, "token", `"admin"`, "why", `"the right ask is missing"`},
 		{"msg", `"refused"`, "token", `"reader"`, "why", `"the right acquire is missing"`},
 		{"msg", `"refused"`, "token", `"worker"`, "name", `"bank/1"`},
 		{"msg", `"refused"`, "why", `"the token is wrong"`},
@@ -275,7 +279,7 @@ func TestFailures(t *testing.T) {
 		bad.Store = memory.store
 		log := &records{}
 		a := handlerOn(t, bad, AllowBreak(), Logger(log.logger()), Authorize(func(*http.Request) Visitor {
-			return Visitor{Name: "ann", Read: true, Acquire: true, Break: true}
+			return Visitor{Name: "ann", Read: true, Acquire: true, Break: true, Ask: true}
 		}))
 		for _, c := range []struct {
 			err  error
@@ -293,7 +297,7 @@ func TestFailures(t *testing.T) {
 		} {
 			for path, text := range map[string]string{
 				"/v1/acquire": body(one), "/v1/extend": body(one), "/v1/release": body(one),
-				"/v1/status": `{"name":"a"}`, "/v1/list": `{}`, "/v1/break": `{"name":"a","fence":1}`,
+				"/v1/status": `{"name":"a"}`, "/v1/list": `{}`, "/v1/ask": `{"name":"a"}`, "/v1/break": `{"name":"a","fence":1}`,
 			} {
 				if gone := c.want == 410; gone && path != "/v1/acquire" && path != "/v1/extend" && c.but[path] == 0 {
 					continue // the store does not return this there

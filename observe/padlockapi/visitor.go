@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // right is what an operation needs.
@@ -14,13 +16,16 @@ const (
 	rightRead right = iota
 	rightAcquire
 	rightBreak
+	rightAsk
 	rightAny // one of them
 )
 
-func (r right) String() string { return [...]string{"read", "acquire", "break", "read or acquire"}[r] }
+func (r right) String() string {
+	return [...]string{"read", "acquire", "break", "ask", "read or acquire"}[r]
+}
 
 func (v *Visitor) may(r right) bool {
-	return [...]bool{v.Read, v.Acquire, v.Break, v.Read || v.Acquire || v.Break}[r]
+	return [...]bool{v.Read, v.Acquire, v.Break, v.Ask, v.Read || v.Acquire || v.Break || v.Ask}[r]
 }
 
 // hasRule reports whether an option says what visitors may do.
@@ -84,11 +89,12 @@ func (a *API) visitor(r *http.Request) (v Visitor, sent bool) {
 			v.Read = v.Read || word == "read"
 			v.Acquire = v.Acquire || word == "acquire"
 			v.Break = v.Break || word == "break"
+			v.Ask = v.Ask || word == "ask"
 		}
 		return v, true
 	}
 	if a.open {
-		v = Visitor{Read: true, Acquire: true}
+		v = Visitor{Read: true, Acquire: true, Ask: true}
 	}
 	return v, false
 }
@@ -103,10 +109,24 @@ func (q *query) checkName() reply {
 		return reply{}
 	}
 	if q.who.Tenant || strings.HasPrefix(text, q.who.Prefix) {
-		return reply{}
+		return q.checkQuestion()
 	}
 	q.refused("the name is not one of the visitor's", slog.String("name", text), slog.String("prefix", q.who.Prefix))
 	return refuse(http.StatusForbidden, "forbidden", "the token is for names that begin with another prefix")
+}
+
+// checkQuestion refuses a visitor without the right to ask who would take, or end, the lock that
+// keeps a question: see fast.AskName. Everybody who may read may look at it.
+func (q *query) checkQuestion() reply {
+	stored := q.name
+	if q.who.Tenant {
+		stored = q.who.Prefix + q.name
+	}
+	if _, question := fast.SplitAsk(stored); !question || q.op.right == rightRead || q.who.Ask {
+		return reply{}
+	}
+	q.refused("the right ask is missing", slog.String("name", q.name))
+	return refuse(http.StatusForbidden, "forbidden", "the name is that of a question to a holder, and the right ask is needed")
 }
 
 // refused writes a record for a request that was not allowed.

@@ -33,6 +33,7 @@ func pagesWith(text string) map[string]template.HTML {
 	hold := sampler.Hold{Name: text, Slot: -1, Fence: 7, Hold: padlock.Hold{Holder: driver.Holder{Host: text, PID: 1, Label: text}, Until: past, PlannedEnd: past}}
 	one := (&visitor{}).newRow(&sampler.Name{
 		Name: text, Path: text, State: sampler.Unknown, Why: text, Stuck: []sampler.Reason{sampler.Reason(text)}, Holds: []sampler.Hold{hold, hold},
+		Asked: &padlock.Question{Reason: text, By: padlock.Holder{Host: text}},
 		Ended: []sampler.Ended{{Host: text, Label: text, How: sampler.How(text)}},
 	}, query{})
 	nameless := (&visitor{}).newRow(&sampler.Name{Path: text}, query{})

@@ -43,6 +43,7 @@ func goldenNames() []*sampler.Name {
 	return []*sampler.Name{
 		{
 			Name: "a b", Path: "/run/a b", State: sampler.Held, Holds: holds, Fence: 7, Waiters: 2, WaitSince: time.Now().Add(-days),
+			Asked: &padlock.Question{Name: "a b", Fence: 7, Reason: "deploy " + injected, By: padlock.Holder{Host: "ops" + injected, PID: 3}, At: past},
 			Stuck: []sampler.Reason{sampler.Long, sampler.PastEnd}, Figures: sampler.Figures{Grants: 1, Missed: 2, Expired: 1},
 			Usual: sampler.Times{Count: 5, P50: time.Second, P95: 2 * time.Second, P99: 3 * time.Second, Max: time.Hour},
 			Ended: []sampler.Ended{

@@ -60,6 +60,34 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// The table and the page of a name say who asks the holder. The question is no row.
+func TestAskedIsShown(t *testing.T) {
+	s := newSite(t, padlockweb.ReadWithoutToken())
+	held := s.lock("nightly")
+	for _, path := range []string{"", "name?n=nightly"} {
+		if a := s.get(path); strings.Contains(a.text, "finish early") {
+			t.Errorf("%s, before the question: %s", path, a.text)
+		}
+	}
+	q, err := s.locker.Ask(t.Context(), "nightly", "deploy of v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sample()
+	for _, path := range []string{"", "name?n=nightly"} {
+		a := s.get(path)
+		by := fmt.Sprintf("by %s:%d, since", q.By.Host, q.By.PID)
+		if !strings.Contains(a.text, by) || !strings.Contains(a.text, ": deploy of v2<") || strings.Count(a.text, "data-name=") > 1 {
+			t.Errorf("%s: %s", path, a.text)
+		}
+	}
+	held[0].Release()
+	s.lock("nightly")
+	if a := s.get(""); strings.Contains(a.text, "deploy of v2") {
+		t.Errorf("the next holder is asked: %s", a.text)
+	}
+}
+
 // The pages say what they do not know.
 func TestUnknownIsNotFree(t *testing.T) {
 	l := padlock.New(broken{memstore.New()})
@@ -278,12 +306,15 @@ func TestRuns(t *testing.T) {
 	s := newSite(t, padlockweb.History(past), padlockweb.ReadWithoutToken())
 	s.lock("nightly")
 	began := time.Now().Add(-time.Hour)
-	record(t, past, history.Run{Name: "nightly", Start: began, End: began.Add(90 * time.Second), Exit: 3, Host: "web-3", Slot: -1})
+	record(t, past, history.Run{
+		Name: "nightly", Start: began, End: began.Add(90 * time.Second), Exit: 3, Host: "web-3", Slot: -1,
+		Asked: began.Add(30 * time.Second), AskedBy: driver.Holder{Host: "ops", PID: 3, Label: "deploy of v2"},
+	})
 	record(t, past, history.Run{Name: "nightly", Start: began.Add(time.Minute), Skipped: true, Reason: "held", Slot: -1, By: []driver.Holder{{Host: "web-4", PID: 7}}})
 	host, _ := os.Hostname()
 	record(t, past, history.Run{Name: "nightly", Start: time.Now(), Host: host, PID: os.Getpid(), Slot: -1})
 	text := s.get("name?n=nightly").text
-	for _, want := range []string{"badge failure", "exit status 3", "1 min 30 s", "badge skipped", "held by web-4:7", "badge running"} {
+	for _, want := range []string{"badge failure", "exit status 3, asked after 30 s by ops:3 (deploy of v2)", "1 min 30 s", "badge skipped", "held by web-4:7", "badge running"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the runs lack %q: %s", want, text)
 		}

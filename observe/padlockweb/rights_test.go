@@ -409,9 +409,9 @@ func TestTokenFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "has no token",
 		"a short read":                      "at least 20",
-		"a " + reader:                       "line 1: the third field must be read, break or acquire",
-		"a " + reader + " write":            "read, break or acquire",
-		"a " + reader + " read,":            "read, break or acquire",
+		"a " + reader:                       "line 1: the third field must be read, break, acquire or ask",
+		"a " + reader + " write":            "read, break, acquire or ask",
+		"a " + reader + " read,":            "read, break, acquire or ask",
 		"a " + reader + " read tenant x":    "double quotes",
 		"a " + reader + " read \"\" tenant": "needs a prefix",
 		"a sha256:12 read":                  "64 hexadecimal digits",

@@ -101,6 +101,9 @@ func newRun(s *history.Start) run {
 			detail = append(detail, "exit status "+strconv.Itoa(r.Exit))
 		}
 	}
+	if !r.Asked.IsZero() {
+		detail = append(detail, "asked after "+span(r.Asked.Sub(r.Start))+" by "+holderName(r.AskedBy.Host, r.AskedBy.PID, false)+inBrackets(r.AskedBy.Label))
+	}
 	out.Detail = strings.Join(detail, ", ")
 	if len(s.Skipped) > 0 {
 		out.Also = "skipped on " + s.SkippedOn(printable.Name)
@@ -112,9 +115,14 @@ func newRun(s *history.Start) run {
 func inTheWay(r *history.Run) (text string) {
 	for i, h := range r.By {
 		text += []string{" by ", ", "}[min(i, 1)] + holderName(h.Host, h.PID, false)
-		if h.Label != "" {
-			text += " (" + printable.Name(h.Label) + ")"
-		}
+		text += inBrackets(h.Label)
 	}
 	return text
+}
+
+func inBrackets(label string) string {
+	if label == "" {
+		return ""
+	}
+	return " (" + printable.Name(label) + ")"
 }

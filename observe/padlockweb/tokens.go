@@ -60,9 +60,9 @@ type token struct {
 //
 // NAME appears in the audit log. SECRET is the token itself, of at least 20 characters, or
 // "sha256:" and the SHA-256 of the token in hexadecimal digits, so that the file holds no secret.
-// RIGHTS is "read", "break" or "acquire", or several of these words with commas between them. A
-// token with "break" may also read. "acquire" is for package padlockapi only. With PREFIX the token
-// is good only for locks whose names begin with PREFIX. A prefix with spaces is a Go string in
+// RIGHTS is "read", "break", "acquire" or "ask", or several of these words with commas between them.
+// A token with "break" may also read. "acquire" and "ask" are for package padlockapi only. With
+// PREFIX the token is good only for locks whose names begin with PREFIX. A prefix with spaces is a Go string in
 // double quotes. With the word "tenant", package padlockapi puts PREFIX before each name that the
 // visitor sends. No PREFIX of a tenant may be the beginning of another tenant's, because the first
 // tenant could then send names of the second: end each with a character such as ':'.
@@ -294,9 +294,9 @@ func (k *token) parseRights(words string) error {
 			k.right = max(k.right, RightRead)
 		case "break":
 			k.right = RightBreak
-		case "acquire": // no right on the page
+		case "acquire", "ask": // no rights on the page
 		default:
-			return errors.New("the third field must be read, break or acquire, or several of them with commas; a line is NAME SECRET RIGHTS [PREFIX [tenant]]")
+			return errors.New("the third field must be read, break, acquire or ask, or several of them with commas; a line is NAME SECRET RIGHTS [PREFIX [tenant]]")
 		}
 	}
 	if k.words = words; k.right == RightBreak {

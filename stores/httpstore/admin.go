@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/driver/fast"
+	"github.com/padlock-go/padlock/internal/httpapi"
 )
 
 // state is what a server reports about a name.
@@ -17,6 +19,8 @@ type state struct {
 	Permit     *int     `json:"slot"`
 	Fence      uint64   `json:"fence"`
 	Holders    []holder `json:"holders"`
+
+	Asked *httpapi.Asked `json:"asked"`
 }
 
 func (w *state) complete() bool { return w.Holders != nil }
@@ -49,6 +53,14 @@ func (w *state) state() driver.State {
 		out.Name = fast.SlotName(out.Name, *w.Permit)
 	}
 	return out
+}
+
+// question returns the state of the lock that keeps the question to the holder of the name. A server
+// does not list it, because it lists the question with the name.
+func (w *state) question() driver.State {
+	name, a := w.state().Name, w.Asked
+	h := holder{Host: a.Host, PID: a.PID, Label: strconv.FormatUint(a.Fence, 10) + " " + a.Reason, SinceMS: a.SinceMS}
+	return driver.State{Name: fast.AskName(name), Holds: holds([]holder{h}), Waiters: -1}
 }
 
 // Inspect returns the state of a name; see driver.Admin.
@@ -94,9 +106,12 @@ func (s *Store) List(ctx context.Context, prefix string) ([]driver.State, error)
 	all := make([]driver.State, 0, len(out.Locks))
 	for i := range out.Locks {
 		all = append(all, out.Locks[i].state())
+		if out.Locks[i].Asked != nil {
+			all = append(all, out.Locks[i].question())
+		}
 	}
 	if out.LeftOut > 0 {
-		return all, fmt.Errorf("%w: the server lists %d names, and there are %d more; ask with a longer prefix", errors.ErrUnsupported, len(all), out.LeftOut)
+		return all, fmt.Errorf("%w: the server lists %d names, and there are %d more; ask with a longer prefix", errors.ErrUnsupported, len(out.Locks), out.LeftOut)
 	}
 	return all, nil
 }

@@ -8,6 +8,10 @@ import { Lock } from "./lock.js";
 const LONGEST_POLL = 25_000; // the server answers 202 after that
 const SHORTER_POLL = 10_000; // with several servers, a silent one is found sooner
 const MAX_LABEL = 256; // bytes that every store keeps
+
+/** The longest reason of a question, whose label has a fence before it. */
+export const MAX_REASON = MAX_LABEL - 17;
+
 const RELEASE_TIMEOUT = 5_000;
 const HELD = "is held by another client; waitMs waits for it";
 const WAITED = "is held by another client, also at the end of the wait";
@@ -140,9 +144,9 @@ function newToken() {
 }
 
 /** The label with this process: as host and pid, others see those of the server. */
-function labelled(label = "") {
+export function labelled(label = "", most = MAX_LABEL) {
   const full = `${label} ${os.hostname()}/${process.pid}`.trim();
-  return Buffer.byteLength(full) <= MAX_LABEL ? full : label;
+  return Buffer.byteLength(full) <= most ? full : label;
 }
 
 function bodyOf(name, ttlMs, { shared, slots, label, keepMs, fenceAbove }) {

@@ -1,4 +1,4 @@
-import { acquire } from "./acquire.js";
+import { acquire, labelled, MAX_REASON } from "./acquire.js";
 import { HeldError, RefusedError, UnavailableError } from "./errors.js";
 import { Servers } from "./servers.js";
 
@@ -50,6 +50,16 @@ export class Client {
   async breakLock(name, fence, { slot, reason = "" } = {}) {
     const answer = await this.#ask("break", { name, slot, fence, reason });
     return answer.fence;
+  }
+
+  /** Asks the holder of a name to finish early. The result is undefined if nobody has the lock. */
+  async ask(name, reason = "") {
+    try {
+      return await this.#ask("ask", { name, reason: labelled(reason, MAX_REASON) });
+    } catch (error) {
+      if (error.answer?.status === 410) return undefined;
+      throw error;
+    }
   }
 
   async #ask(path, body) {

@@ -1,8 +1,10 @@
 import { now, onAbort, sleep } from "./clock.js";
-import { LostError } from "./errors.js";
+import { LostError, RefusedError } from "./errors.js";
 
 // How often the clock is read at least: after a suspension of the machine, timers are late.
 const LOOK_EVERY = 1000;
+const ASKED_EVERY = 1000; // between two looks for a question
+const LOOK_TIMEOUT = 5000;
 const RELEASE_TIMEOUT = 3000;
 const RELEASE_PAUSES = [0, 100, 300, 700, 1500, 3000];
 
@@ -32,6 +34,9 @@ export class Lock {
   #over = new AbortController(); // ends a renewal that is under way at the release
   #released;
   #loss;
+  #question;
+  #lookAt = -Infinity; // when asked() sends its next request
+  #looking; // the last request of asked()
   #controller = new AbortController();
   #forget = () => {};
   #leave;
@@ -69,6 +74,33 @@ export class Lock {
   check() {
     if (this.remaining() > 0) return;
     throw this.#loss ?? new LostError(`padlock: the lock ${JSON.stringify(this.name)} was released`);
+  }
+
+  /**
+   * Resolves to the question that asks this holder to finish early, or to undefined. It sends at most
+   * one request a second, so work may await it before each step.
+   */
+  async asked() {
+    if (this.#question || this.slot !== undefined || this.remaining() <= 0) return this.#question;
+    if (now() >= this.#lookAt) {
+      this.#lookAt = now() + ASKED_EVERY;
+      this.#looking = this.#lookForQuestion();
+    }
+    await this.#looking;
+    return this.#question;
+  }
+
+  /** Asks the server once. Without an answer, the next call of asked() does so again. */
+  async #lookForQuestion() {
+    const at = this.#servers.current;
+    const timeout = Math.max(20, Math.min(LOOK_TIMEOUT, this.#until - now()));
+    const { status, answer } = await this.#servers.post(at, "status", { name: this.name }, { timeout, signal: this.#over.signal });
+    if ((status >= 300 && status < 500 && status !== 429) || status === 501) {
+      throw new RefusedError(`padlock: the lock ${JSON.stringify(this.name)}: ${answer.detail ?? status}`, answer);
+    }
+    if (status !== 200) return this.#servers.passOver(at);
+    // A question with a smaller fence is to an earlier holder.
+    if (answer.asked?.fence >= this.fence) this.#question = answer.asked;
   }
 
   /** Releases the lock, and throws LostError if it did not last until now. */

@@ -5,6 +5,7 @@ import { after as atEnd, test } from "node:test";
 
 import { Client, HeldError, LostError, RefusedError, UnavailableError, WaitTimeoutError } from "../index.js";
 import { after, ask, newName, proxy, Server, until } from "./kit.js";
+import { now } from "../lib/clock.js";
 import { isAlone, rises } from "./safety.js";
 
 const { url } = await Server.start({ after: atEnd });
@@ -138,6 +139,44 @@ test("permits, shared locks and keepMs", async () => {
   const other = newName();
   await (await client.lock(other)).release({ keepMs: 60_000 });
   await assert.rejects(client.lock(other), HeldError);
+});
+
+test("a holder finds out that it is asked, with one request a second", async (t) => {
+  const way = await proxy(t, () => url, () => "pass");
+  const client = new Client(way.url);
+  const name = newName();
+  assert.equal(await client.ask(name, "nobody"), undefined);
+  const lock = await client.lock(name);
+  const began = now();
+  assert.deepEqual(await Promise.all([lock.asked(), lock.asked(), lock.asked()]), [undefined, undefined, undefined]);
+  assert.equal(way.of("status").length, 1);
+  const first = await client.ask(name, "deploy");
+  assert.deepEqual([first.asked.fence, first.earlier], [lock.fence, false]);
+  assert.equal((await client.ask(name, "drain")).earlier, true);
+  const question = await until(async () => {
+    const found = await lock.asked();
+    if (now() < began + 1000) assert.equal(way.of("status").length, 1);
+    return found;
+  }, "asked");
+  assert.match(question.reason, new RegExp(`^deploy \\S+/${process.pid} `));
+  lock.check();
+  await lock.release();
+});
+
+test("only the holder that was seen is asked", async () => {
+  const client = new Client(url);
+  const name = newName();
+  const slot = await client.lock(name, { slots: 2 });
+  const reader = await client.lock(name, { shared: true, fenceAbove: slot.fence });
+  await client.ask(name);
+  const later = await client.lock(name, { shared: true, fenceAbove: reader.fence + 1000 });
+  assert.equal((await reader.asked()).fence, reader.fence);
+  assert.equal(await later.asked(), undefined);
+  assert.equal(await slot.asked(), undefined);
+  await Promise.all([reader.release(), later.release(), slot.release()]);
+  const next = await client.lock(name);
+  assert.equal(await next.asked(), undefined);
+  await next.release();
 });
 
 test("a waiter gets the lock after the release, and keeps its place over several requests", async (t) => {

@@ -26,7 +26,7 @@ async function run(t, text, ...args) {
 
 test("the program of the page runs", async (t) => {
   const page = await readFile(path.join(root, "README.md"), "utf8");
-  assert(page.split(/\s+/).length <= 400, "the page has more than 400 words");
+  assert(page.split(/\s+/).length <= 430, "the page has more than 430 words");
   const { url } = await Server.start(t);
   const [, program] = /^```js\n(.*?)^```$/ms.exec(page);
   const { stdout } = await run(t, program.replaceAll("http://127.0.0.1:7925", url));

@@ -34,7 +34,7 @@ test("status returns the holder, and breakLock ends the hold", async (t) => {
   const folder = await mkdtemp(path.join(tmpdir(), "padlock-"));
   t.after(() => rm(folder, { recursive: true }));
   const [tokens, token] = [path.join(folder, "tokens"), "0123456789abcdefghij"];
-  await writeFile(tokens, `operator ${token} acquire,read,break\nreader r${token} read\n`, { mode: 0o600 });
+  await writeFile(tokens, `operator ${token} acquire,read,break\nreader r${token} read\nworker w${token} acquire\n`, { mode: 0o600 });
   const { url } = await Server.start(t, ["--allow-break", "--token-file", tokens]);
   const client = new Client(url, { token });
   const name = newName();
@@ -46,4 +46,9 @@ test("status returns the holder, and breakLock ends the hold", async (t) => {
   rises(await client.breakLock(name, lock.fence, { reason: "a test" }), lock.fence);
   await assert.rejects(lock.release(), LostError);
   await assert.rejects(new Client("http://127.0.0.1:9").status(name), UnavailableError);
+  const worker = new Client(url, { token: `w${token}` });
+  await assert.rejects(worker.ask(name), RefusedError);
+  await worker.withLock(name, async (signal, mine) => {
+    await assert.rejects(mine.asked(), RefusedError); // the token may not read
+  });
 });

@@ -1,6 +1,6 @@
 // A program in TypeScript that uses every name. `TYPES=yes .ci/clients` compiles it.
 import {
-  Client, HeldError, LostError, PadlockError, RefusedError, UnavailableError, WaitTimeoutError, type Lock, type LockOptions,
+  Client, HeldError, LostError, PadlockError, RefusedError, UnavailableError, WaitTimeoutError, type Lock, type LockOptions, type Question,
 } from "padlock-client";
 
 const client = new Client(["http://127.0.0.1:7925"], { token: "x", ca: "", cert: "", key: "", patienceMs: 1 });
@@ -12,6 +12,8 @@ export async function work(): Promise<number> {
   await using lock: Lock = await client.lock("a", options);
   lock.check();
   const slot: number | undefined = lock.slot;
+  const question: Question | undefined = (await lock.asked()) ?? (await client.ask("b", "why"))?.asked;
+  if (question?.reason) console.log(question.reason);
   await client.lock("b").then((other) => other.release({ keepMs: lock.remaining() }));
   const text: string = await client.withLock("c", options, (signal) => (signal.aborted ? "" : lock.name));
   try {

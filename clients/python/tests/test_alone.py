@@ -49,6 +49,33 @@ class OldestPythonTest(unittest.TestCase):
         self.assertEqual(["annotations"], [a.name for a in imports[0].names])
 
 
+class AskedTest(unittest.TestCase):
+    """A holder looks for a question at most once a second, and knows an earlier holder's from its own."""
+
+    def test_asked_once_a_second(self) -> None:
+        now, answers = [100.0], [(0, {}), (200, {"asked": {"fence": 0}}), (200, {"asked": {"fence": 1, "reason": "deploy"}})]
+
+        class Looking(Scripted):
+            def post(self, path, body, timeout, at=None):
+                answer = super().post(path, body, timeout, at)
+                return answers.pop(0) if path == "status" else answer
+
+        with mock.patch.object(padlock_client, "_now", lambda: now[0]):
+            client = Looking((200, {}), (200, {}))
+            lock = client.lock("a", ttl=1000).acquire()
+            for question in (None, None, {"fence": 1, "reason": "deploy"}):
+                for _ in range(5):
+                    self.assertEqual(question, lock.asked())
+                now[0] += 1.0
+            self.assertEqual(3, [path for path, _ in client.seen].count("status"))
+            self.assertEqual([], answers)
+            lock.release()
+            lock.acquire()  # the question was for the hold before
+            answers.append((200, {}))
+            self.assertIsNone(lock.asked())
+            lock.release()
+
+
 class ClockTest(unittest.TestCase):
     """The clock counts the time for which the machine sleeps, if the system has such a one."""
 

@@ -106,7 +106,7 @@ class LockTest(unittest.TestCase):
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             tokens = pathlib.Path(folder, "tokens")
-            tokens.write_text("operator 0123456789abcdefghij acquire,read,break\n")
+            tokens.write_text("operator 0123456789abcdefghij acquire,read,break\nworker w0123456789abcdefghij acquire\n")
             tokens.chmod(0o600)
             arguments = ["serve", "--json", "--api", "--listen", "127.0.0.1:0", "--allow-break", "--token-file", str(tokens)]
             server = stack.enter_context(subprocess.Popen(["padlock", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
@@ -119,8 +119,28 @@ class LockTest(unittest.TestCase):
                 client.break_lock(self.name, lock.fence + 1)
             safety.rises(self, client.break_lock(self.name, lock.fence, reason="a test"), lock.fence)
             self.assertRaises(LostError, lock.release)
+            worker = Client(client._urls[0].geturl(), token="w0123456789abcdefghij")
+            self.assertRaises(RefusedError, worker.ask, self.name)
+            with worker.lock(self.name) as lock:
+                self.assertRaises(RefusedError, lock.asked)  # the token may not read
         with self.assertRaises(RefusedError):
             self.client.break_lock(self.name, 1)  # this server allows no break
+
+    def test_asked(self) -> None:
+        self.assertIsNone(self.client.ask(self.name, "nobody"))
+        with self.client.lock(self.name) as lock:
+            first = self.client.ask(self.name, "deploy")
+            self.assertEqual([lock.fence, False], [first["asked"]["fence"], first["earlier"]])
+            self.assertTrue(self.client.ask(self.name, "drain")["earlier"])
+            self.assertRegex(lock.asked()["reason"], r"^deploy \S+/%d " % os.getpid())
+            lock.extend()
+        with self.client.lock(self.name) as lock:
+            self.assertIsNone(lock.asked())
+        with self.client.lock(self.name, slots=2) as lock:
+            self.assertIsNone(self.client.ask(self.name))
+            with self.client.lock(self.name, fence_above=lock.fence):
+                self.assertIsNotNone(self.client.ask(self.name))  # the slot has another holder
+                self.assertIsNone(lock.asked())
 
     def test_renewal(self) -> None:
         client = Counting(URL)

@@ -35,6 +35,8 @@ SHORTER_POLL = 10.0  # with several servers, a silent one is found sooner
 LOOK_EVERY = 1.0  # seconds; after a suspension of the machine, waits of threads are late
 KEEP_TRYING = 10.0  # seconds beyond the wait for which a request without an answer is repeated
 MAX_LABEL = 256  # bytes that every store keeps
+MAX_REASON = MAX_LABEL - 17  # a question keeps a fence before its reason
+ASKED_EVERY = 1.0  # seconds between two looks for a question
 MAX_ANSWER = 1 << 20  # bytes; the largest answer has 100 holders, each with a label
 
 
@@ -103,10 +105,10 @@ def _address(url: str) -> urllib.parse.SplitResult:
     return parts
 
 
-def _labelled(label: str) -> str:
+def _labelled(label: str, most: int = MAX_LABEL) -> str:
     """The label with this process: as host and pid, others see those of the server."""
     full = f"{label} {socket.gethostname()}/{os.getpid()}".strip()
-    return full if len(full.encode(errors="replace")) <= MAX_LABEL else label
+    return full if len(full.encode(errors="replace")) <= most else label
 
 
 class Client:
@@ -146,6 +148,20 @@ class Client:
         which also comes without an answer, look again: the lock may be broken.
         """
         return int(self._ask("break", name, slot, {"fence": fence, "reason": reason}).get("fence", 0))
+
+    def ask(self, name: str, reason: str = "") -> Optional[dict[str, Any]]:
+        """Ask the holder of a name to finish early, and tell it the reason. None: nobody has it.
+
+        The lock does not end: the holder finds the question with Lock.asked(), and finishes when it
+        can, or goes on. The result has the fields of /v1/ask; "earlier" is true if another client
+        has asked before, whose question stays. A question lasts for a minute: repeat it.
+        """
+        status, answer = self.post("ask", {"name": name, "reason": _labelled(reason, MAX_REASON)}, 20)
+        if status == 410:
+            return None
+        if status != 200:
+            raise _error(name, status, answer)
+        return answer
 
     def _ask(self, path: str, name: str, slot: Optional[int], body: dict[str, Any]) -> dict[str, Any]:
         status, answer = self.post(path, {"name": name, **body, **({} if slot is None else {"slot": slot})}, 20)
@@ -298,6 +314,8 @@ class Lock:
         self._when_lost: Any = None
         self._cancelled = False
         self._until = self._kept_until = 0.0
+        self._question: Optional[dict[str, Any]] = None
+        self._look_at = 0.0  # when asked() sends its next request
         self.fence = 0
         self.slot: Optional[int] = None
         self.lost = threading.Event()
@@ -341,6 +359,23 @@ class Lock:
         if self.remaining() <= 0:
             raise LostError(f"the lock {self._body['name']!r} is lost")
 
+    def asked(self) -> Optional[dict[str, Any]]:
+        """Return the question that asks this holder to finish early, or None if there is none.
+
+        It sends at most one request a second, of /v1/status; in between, it has the last result.
+        So work may call it before each step; a coroutine uses asyncio.to_thread(lock.asked).
+        Nobody can ask the holder of a slot. RefusedError means that the token may not read.
+        """
+        if self._question is None and self.slot is None and self.remaining() > 0 and _now() >= self._look_at:
+            self._look_at = _now() + ASKED_EVERY
+            status, answer = self._client.post("status", {"name": self._body["name"]}, min(5.0, max(0.05, self.remaining())))
+            found = answer.get("asked")
+            if status != 200 and not _is_open(status) and status != 429:
+                raise _error(self._body["name"], status, answer)
+            if isinstance(found, dict) and isinstance(found.get("fence"), int) and found["fence"] >= self.fence:
+                self._question = found  # a smaller fence is that of an earlier holder
+        return self._question
+
     def _claim(self) -> _Wish:
         """Prepare for the next hold."""
         with self._guard:
@@ -349,6 +384,7 @@ class Lock:
             wish = self._asking = _Wish()
         self._end()  # no thread of a hold that was lost goes on
         self._hold, self._lasted, self._when_lost, self._cancelled = {}, None, None, False
+        self._question, self._look_at = None, 0.0
         self.lost.clear()
         return wish
 

@@ -32,6 +32,15 @@ type pastRun struct {
 	Fence   uint64          `json:"fence,omitempty"`
 	Slot    *int            `json:"slot,omitempty"`
 	By      []holder        `json:"by,omitempty"` // if the run was skipped, the holders of the lock
+	Asked   *pastQuestion   `json:"asked,omitempty"`
+}
+
+// pastQuestion says who asked a run to finish early.
+type pastQuestion struct {
+	At     time.Time `json:"at"`
+	Host   string    `json:"host,omitempty"`
+	PID    int       `json:"pid,omitempty"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // holder is the JSON form of one holder of a lock. If a run was skipped because others held the
@@ -53,6 +62,9 @@ func newPastRun(r *history.Run) pastRun {
 	}
 	if r.Slot >= 0 {
 		out.Slot = &r.Slot
+	}
+	if !r.Asked.IsZero() {
+		out.Asked = &pastQuestion{r.Asked.UTC(), r.AskedBy.Host, r.AskedBy.PID, r.AskedBy.Label}
 	}
 	for _, h := range r.By {
 		out.By = append(out.By, holder{h.Host, h.PID, h.Label})
@@ -172,6 +184,9 @@ func outcome(r *history.Run) string {
 	}
 	if r.Slot >= 0 {
 		text += fmt.Sprintf(", slot %d", r.Slot)
+	}
+	if !r.Asked.IsZero() {
+		text += fmt.Sprintf(", asked after %s by %s", span(r.Asked.Sub(r.Start)), holderName(padlock.Hold{Holder: r.AskedBy}))
 	}
 	return text
 }

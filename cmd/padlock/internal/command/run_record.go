@@ -56,6 +56,13 @@ func (r *recording) acquired(lock *padlock.Lock) {
 	r.w.Put(r.run)
 }
 
+// asked notes who asked the holder to finish early. The record of the end has it.
+func (r *recording) asked(q *padlock.Question) {
+	if r != nil {
+		r.run.Asked, r.run.AskedBy = time.Now(), driver.Holder{Host: q.By.Host, PID: q.By.PID, Label: q.Reason}
+	}
+}
+
 // recordRunEnd records the end of a run. status is the exit status of padlock.
 func (r *recording) recordRunEnd(ended time.Time, status int, signal, reason string) error {
 	if r == nil {

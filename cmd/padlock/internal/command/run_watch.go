@@ -147,8 +147,13 @@ func (f *front) tellLeaseLow() {
 // holderAsked passes a question to the holder on to the command, which may finish early or not.
 func (f *front) holderAsked() {
 	q, _ := padlock.QuestionFrom(f.lock.Context())
+	f.record.asked(&q)
 	f.say(note{Event: "asked", named: newNamed(f.name), Message: fmt.Sprintf("%s: asked to finish early by %s; sending %s to %s", f.titles(), askedText(&q, time.Now()), &f.set.onAsk, show(f.args[0]))})
-	f.process.Signal(f.set.onAsk.sig)
+	if sig := f.set.onAsk.sig; forCommand(sig) { // its children do not expect it
+		f.process.SignalCommand(sig)
+	} else {
+		f.process.Signal(sig)
+	}
 }
 
 // lockOver is called when another process may have the lock. If the job was already asked to end,

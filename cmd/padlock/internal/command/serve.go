@@ -25,14 +25,14 @@ can be broken on it, with a reason for the audit log. The log goes to standard e
 one JSON object per line.
 
 A token file has a line for each token: NAME SECRET RIGHTS [PREFIX]. SECRET is the token,
-or sha256: and its hash; RIGHTS is read, break or acquire, or several with commas; with
-PREFIX the token is good only for names that begin with it. Changes of the file take
+or sha256: and its hash; RIGHTS is read, break, acquire or ask, or several with commas;
+with PREFIX the token is good only for names that begin with it. Changes of the file take
 effect without a restart.
 
 With --api, programs in every language take and release locks by POST requests with JSON
 to /v1/acquire and others; /v1/openapi.json describes them. With a token file, each
-request needs a token with the right acquire, or read to look. serve never renews a lock:
-the client does.
+request needs a token with the right acquire, read to look, or ask to ask a holder to
+finish early. serve never renews a lock: the client does.
 
 Exit status:
   0    a signal ended it
