@@ -33,11 +33,11 @@ import (
 //	Promote, Demote         It stays held. A second conversion, and Export, wait for the first.
 //	the Lock is garbage     It stays held. Observers get EventForgotten.
 //
-// Release first delivers EventReleasing, and the hold is renewed meanwhile. Then it waits for a
-// renewal under way, so that no renewal is sent after the release. During that wait no other renewal
-// begins. In both times the hold may still be lost or reach its end. A reply to a
-// conversion is ignored if the hold is not held any more. A reply to a renewal is ignored if the
-// hold is over.
+// Release first delivers EventReleasing, and the hold is renewed meanwhile. Then it cancels a
+// renewal under way and waits for its end, so that no renewal is sent after the release. During that
+// wait no other renewal begins. In both times the hold may still be lost or reach its end. A reply to
+// a conversion is ignored if the hold is not held any more. A reply to a renewal is ignored if the hold
+// is over.
 //
 // Close releases each hold that is held, with two exceptions:
 //
@@ -389,7 +389,9 @@ func (h *hold) lateCause(ctx context.Context, cause error) error {
 	return cause
 }
 
-// noticeLoss ends h if err means for certain that the lock is gone.
+// noticeLoss ends h if err means for certain that the lock is gone. So a holder learns that its lock was
+// broken from the answer to its next request: mostly a renewal, at most a third of the TTL later. A
+// waiter may have the name by then, and only the fence tells the two apart.
 func (h *hold) noticeLoss(err error) {
 	if lost := lossIn(err); lost != nil {
 		h.locker.mu.Lock()

@@ -195,8 +195,8 @@ func (k *Lock) File() (*os.File, error) { return k.holdOf().file() }
 
 // Release releases the lock and ends Context. It takes no context, because a caller whose context
 // was cancelled must still release its lock. The lease is renewed until observers have
-// EventReleasing. Then Release stops renewal and waits for a renewal under way. It returns within about 15 seconds even if the store does not reply, and never removes
-// the lock of another holder.
+// EventReleasing. Then Release ends a renewal under way. It returns within about 15 seconds even if the
+// store does not reply, and never removes the lock of another holder.
 //
 // Release returns nil if the lock was held until now. The errors are:
 //

@@ -142,8 +142,8 @@ func (h *hold) release(ctx context.Context, keep time.Duration) error {
 	return err
 }
 
-// stop ends the use of h. It waits for a renewal under way, so that none is sent after the release. The
-// context that it returns is for the requests of the release.
+// stop ends the use of h. It cancels a renewal under way and waits for its end, so that none is sent
+// after the release. The context that it returns is for the requests of the release.
 func (h *hold) stop(ctx context.Context, keep time.Duration) (ending, context.Context) {
 	l := h.locker
 	l.mu.Lock()

@@ -10,18 +10,8 @@ import (
 )
 
 // This file plans when a hold is renewed; tick in renew.go begins the renewals that are due. Each
-// renewal has a planned time, which is partly random. If other holds are renewed a little earlier, the hold is renewed together with them.
-//
-// The numbers in the table are thirds of the TTL, counted from the beginning of the lease. If the
-// lease is shorter than the TTL, they are thirds of the lease.
-//
-//	                stores that renew many       other stores
-//	                leases with one request
-//	planned time    from 1.0 to 1.1              from 0.9 + renewEarlyBy to 1.1
-//	renewEarlyBy    0.2                          0.03, at most 100 ms
-//	random part     one for each request         one for each hold
-//
-// renewEarlyBy is how much earlier than planned a hold may be renewed.
+// renewal has a planned time, which is partly random (scheduleRenewal). If other holds are renewed a
+// little earlier, the hold is renewed together with them.
 //
 // These are the states of a hold in the renewer:
 //
@@ -112,8 +102,21 @@ func (h *hold) withoutLease() bool {
 	return h.noRenewal || driver.Instant(h.usable.Load()) == h.maxHoldAt
 }
 
-// scheduleRenewal chooses the time of the next renewal of h; see the table above. Without the
-// random part, processes that began at the same time would renew their locks at the same time.
+// scheduleRenewal chooses the time of the next renewal of h.
+//
+// The numbers in the table are thirds of the TTL, counted from the beginning of the lease. If the
+// lease is shorter than the TTL, they are thirds of the lease.
+//
+//	                stores that renew many       other stores
+//	                leases with one request
+//	planned time    from 1.0 to 1.1              from 0.9 + renewEarlyBy to 1.1
+//	renewEarlyBy    0.2                          0.03, at most 100 ms
+//	random part     one for each request         one for each hold
+//
+// renewEarlyBy is how much earlier than planned a hold may be renewed.
+//
+// Without the random part, processes that began at the same time would renew their locks at the same
+// time.
 //
 // If the lease is longer than the TTL, the renewal is planned later. At the planned time, two
 // thirds of the TTL are left until the holder must stop. If the lease is shorter than the TTL, as

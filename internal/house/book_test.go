@@ -26,7 +26,7 @@ var book = []chapter{
 	},
 	{
 		"The attempt", "An attempt has one token at a time, and sends one request at a time. What becomes of a request without a reply is decided here.",
-		"attempt.go", "attempt attempt.prepare attempt.askOnce attempt.tryStore attempt.acceptGrant attempt.noteUnsure attempt.giveUpToken attempt.renewToken",
+		"attempt.go", "attempt attempt.prepare attempt.askOnce attempt.tryStore attempt.acceptGrant attempt.giveUpToken attempt.renewToken",
 	},
 	{
 		"The store takes the name", "On Redis this is one script. The short one serves a free name; everything else is a matter of the full one.",
@@ -54,7 +54,7 @@ var book = []chapter{
 	},
 	{
 		"Who wakes the next waiter", "A release hands the name over to the first waiter in the same script, and publishes that. The message names a fence, so that a late one is known.",
-		"stores/redisstore/waiters.go", "waiter waiter.idText subscriber.receive waiter.grant waiter.forget subscriber.leaves",
+		"stores/redisstore/waiters.go", "waiter subscriber.receive waiter.grant waiter.forget subscriber.leaves",
 	},
 	{
 		"The hold", "What the process knows of a lock that it has, and what may happen to it.",
@@ -70,7 +70,11 @@ var book = []chapter{
 	},
 	{
 		"The release", "A release ends the hold in the store, or passes it on to a waiter of the same process.",
-		"release.go", "hold.giveUp hold.release hold.releaseAtStore verdict",
+		"release.go", "hold.giveUp hold.release hold.stop hold.releaseAtStore verdict",
+	},
+	{
+		"The hand-over inside a process", "With a store that has Pass, a release takes the name for the next waiter of the process in the same request.",
+		"handover.go", "hold.passOn Locker.passedTo",
 	},
 	{
 		"What becomes of a lost reply", "A request that may have been carried out leaves a clean-up behind.",
