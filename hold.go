@@ -65,9 +65,7 @@ type hold struct {
 	name   string
 	token  driver.Token
 	terms
-	outer    *hold       // the hold in whose context this one was taken
-	events   *eventQueue // nil if there is no observer
-	from     context.Context
+	outer    *hold // the hold in whose context this one was taken
 	released atomic.Pointer[releaseState]
 
 	// usable is the instant at which Context ends, or 0 if h is over.
@@ -79,26 +77,43 @@ type hold struct {
 	hidden bool // no caller gets it, and Stats does not count it: a gate, or the hold of a stand-in
 
 	// Guarded by locker.mu.
-	shared    bool
-	exported  bool
-	timedOut  bool     // h is over because the time of its lease is over
-	told      bool     // EventReleasing was noted, so no other event comes before EventReleased
-	letGo     bool     // the release is about to be sent, so no renewal begins
-	cutOff    bool     // the last renewal was cancelled by the Release of another hold
-	index     int32    // in the renewer's heap; -1 if h is not in the heap
-	watched   *watched // nil if the caller's Lock is not watched
-	bond      *bond    // nil if the store has no Grant.Bound
-	fence     uint64
+	shared   bool
+	exported bool
+	watched  *watched // nil if the caller's Lock is not watched
+	bond     *bond    // nil if the store has no Grant.Bound
+	fence    uint64
+	cause    error // why h is over; nil if it is not over
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	asking   *asking // nil unless Asked was called
+	lifetime
+	renewals
+	reports
+	modeChanges
+}
+
+// lifetime says how long a hold may last.
+type lifetime struct {
 	grantedAt driver.Instant
 	atLeast   time.Duration  // how long the name stays taken from grantedAt on; see HoldAtLeast
 	maxHoldAt driver.Instant // farFuture if there is no HoldAtMost
-	renewAt   driver.Instant // farFuture if h is not renewed, or if a renewal is under way
-	cause     error          // why h is over; nil if it is not over
-	ctx       context.Context
-	cancel    context.CancelCauseFunc
-	renewing  *renewal
-	asking    *asking // nil unless Asked was called
-	modeChanges
+	timedOut  bool           // the hold is over because the time of its lease is over
+}
+
+// renewals says when a hold is renewed; see schedule.go.
+type renewals struct {
+	index    int32          // in the renewer's heap; -1 if the hold is not there
+	renewAt  driver.Instant // farFuture if the hold is not renewed, or if a renewal is under way
+	renewing *renewal       // the one under way
+	letGo    bool           // the release is about to be sent, so no renewal begins
+	cutOff   bool           // the last renewal was cancelled by the Release of another hold
+}
+
+// reports are what observers get of a hold.
+type reports struct {
+	events *eventQueue // nil if there is no observer
+	from   context.Context
+	told   bool // EventReleasing was noted, so no other event comes before EventReleased
 }
 
 // terms are what the caller of a hold asked for. They never change.

@@ -66,7 +66,7 @@ func (k *Lock) holdOf() *hold {
 // noHold is the hold of the zero Lock.
 var noHold = func() *hold {
 	h := &hold{
-		locker: &Locker{clock: driver.SystemClock()}, terms: terms{ttl: DefaultTTL}, from: context.Background(), index: -1, cause: ErrReleased,
+		locker: &Locker{clock: driver.SystemClock()}, terms: terms{ttl: DefaultTTL}, reports: reports{from: context.Background()}, renewals: renewals{index: -1}, cause: ErrReleased,
 	}
 	h.released.Store(&releaseState{err: failed(OpRelease, "", ErrReleased)})
 	return h

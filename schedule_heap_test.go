@@ -17,7 +17,7 @@ func TestSchedule(t *testing.T) {
 		at := driver.Instant(random.IntN(1000))
 		switch n := random.IntN(4); {
 		case n < 2 && len(s) < 200:
-			h := &hold{index: -1}
+			h := &hold{renewals: renewals{index: -1}}
 			s.put(scheduled{at, h})
 			times[h] = at
 		case len(s) == 0:

@@ -30,7 +30,7 @@ func TestBoundsOfPlans(t *testing.T) {
 			for _, lease := range []time.Duration{ttl, ttl / 7} {
 				l := &Locker{}
 				l.renewer.l, l.renewer.batcher, l.renewer.random = l, c.batcher, rand.Float64
-				h := &hold{locker: l, terms: terms{ttl: ttl}, index: -1}
+				h := &hold{locker: l, terms: terms{ttl: ttl}, renewals: renewals{index: -1}}
 				early := l.renewer.renewEarlyBy(lease)
 				before := driver.Instant(0)
 				for _, offset := range []float64{0, 0.25, 0.5, 1} {
