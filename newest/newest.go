@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -186,7 +187,8 @@ func (c *caller) last(ctx context.Context) (smaller, greater record, err error) 
 func (c *caller) numbers(ctx context.Context, what string) (all []uint64, fence uint64, err error) {
 	state, err := c.l.Inspect(ctx, c.other(what))
 	for _, h := range state.Holds {
-		if n, err := strconv.ParseUint(h.Label, 10, 64); err == nil {
+		number, _, _ := strings.Cut(h.Label, " ") // a padlock server adds who the client is
+		if n, err := strconv.ParseUint(number, 10, 64); err == nil {
 			all = append(all, n)
 		}
 	}

@@ -241,3 +241,30 @@ func (b bare) Guarantees() driver.Guarantees {
 	g.Shared = false
 	return g
 }
+
+// TestNewestOverHTTP: a padlock server adds the client to each label.
+func TestNewestOverHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := labelling{memstore.New()}
+		var all []*deploy
+		for range 4 {
+			all = append(all, arrive(t, newLocker(t, s), time.Second))
+		}
+		for i, d := range all {
+			want := error(nil)
+			if i == 1 || i == 2 {
+				want = newest.ErrSuperseded
+			}
+			if err := <-d.result; !errors.Is(err, want) {
+				t.Errorf("caller %d: %v, want %v", i, err, want)
+			}
+		}
+	})
+}
+
+type labelling struct{ *memstore.Store }
+
+func (l labelling) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	r.Holder.Label += " web-3/7 (10.0.0.3)"
+	return l.Store.Acquire(ctx, r)
+}
