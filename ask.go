@@ -15,9 +15,9 @@ import (
 // A Question asks the holder of a name to finish early. It never ends a lock.
 type Question struct {
 	Name   string
-	Fence  uint64 // who has the name with this fence, or a smaller one, is asked
+	Fence  uint64 // the holders with this fence or a smaller one are asked
 	Reason string
-	By     Holder    // who asks: host, process
+	By     Holder    // the host and process that ask
 	At     time.Time // when
 }
 
