@@ -27,6 +27,7 @@ type taking struct {
 	*lockSet
 	set   settings
 	start driver.Instant // only if Wait is given
+	paths []string       // with Paths: the names that the caller gave
 }
 
 // takeAll takes all locks, or none.
@@ -41,7 +42,11 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	names = append(room[:0], names...)
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if err := t.check(names); err != nil {
+	names, err := t.withFolders(names)
+	if err == nil {
+		err = t.check(names)
+	}
+	if err != nil {
 		return failed(OpAcquire, "", err)
 	}
 	if t.set.wait > 0 {
@@ -54,7 +59,10 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 			return err
 		}
 	}
-	if err := s.firstLoss(); err != nil {
+	if err = s.firstLoss(); err == nil && t.set.paths {
+		err = t.raiseFolders()
+	}
+	if err != nil {
 		s.abandon()
 		return err
 	}
@@ -108,6 +116,8 @@ func (t *taking) check(names []string) error {
 		return errTokenOfSeveral
 	case t.set.slots != 0:
 		return fmt.Errorf("%w: Slots is for one name", ErrInvalid)
+	case t.set.paths && t.set.shared:
+		return errPathShared
 	}
 	if t.set.wrong != nil {
 		return t.set.wrong
@@ -135,6 +145,9 @@ func (t *taking) takeNext(name string) error {
 	a := new(attempt)
 	a.method = method{op: OpAcquire, within: t.within}
 	a.l, a.ctx, a.set, a.outer = t.l, t.ctx, t.set, t.innermost()
+	if t.set.paths {
+		t.preparePath(a, name)
+	}
 	if a.set.wait > 0 {
 		a.set.wait = max(0, t.set.wait-t.l.clock.Now().Sub(t.start))
 	}

@@ -48,6 +48,7 @@ type settings struct {
 	detached    bool
 	token       driver.Token // zero without Token
 	slots       int          // 0 without Slots; below 0 if the parameter of Slots is invalid
+	paths       bool
 
 	// These follow from the other fields; see complete.
 	plan  time.Duration // the planned length of the hold; 0 if there is no plan
