@@ -14,8 +14,9 @@ import (
 // lockSet contains the holds that a call of AcquireAll or DoAll takes. The holds are nested as in
 // nested calls of Do: hold.outer is the hold that was taken just before.
 type lockSet struct {
-	holds   []*hold // in the order in which they were taken
-	within  bool    // it is a call of DoAll
+	holds   []*hold  // in the order in which they were taken
+	within  bool     // it is a call of DoAll
+	paths   []string // with Paths: the names that the caller gave
 	l       *Locker
 	ctx     context.Context // the caller's
 	mu      sync.Mutex      // guards lockCtx; it is locked before Locker.mu
@@ -27,7 +28,6 @@ type taking struct {
 	*lockSet
 	set   settings
 	start driver.Instant // only if Wait is given
-	paths []string       // with Paths: the names that the caller gave
 }
 
 // takeAll takes all locks, or none.
@@ -118,6 +118,8 @@ func (t *taking) check(names []string) error {
 		return fmt.Errorf("%w: Slots is for one name", ErrInvalid)
 	case t.set.paths && t.set.shared:
 		return errPathShared
+	case t.set.paths && (t.set.coolDown != 0 || t.set.holdAtLeast != 0):
+		return errPathCool
 	}
 	if t.set.wrong != nil {
 		return t.set.wrong
@@ -282,6 +284,9 @@ func (s *lockSet) abandon() {
 // releases the holds that are left. So a silent server delays giveUp only once.
 func (s *lockSet) giveUp(opts []ReleaseOption) error {
 	ctx, err := context.Background(), error(nil)
+	if s.paths != nil && len(opts) > 0 {
+		opts, err = nil, failed(OpRelease, "", errPathCool)
+	}
 	for i := len(s.holds) - 1; i >= 0; i-- {
 		e := s.holds[i].giveUp(ctx, opts)
 		if errors.Is(e, ErrUncertain) || errors.Is(e, ErrUnavailable) {

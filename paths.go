@@ -24,8 +24,8 @@ import (
 // The fence of a path is greater than every earlier fence of the same path, of the folders above it
 // and of all paths below it. On a store without driver.FenceRaiser the fences are 0.
 //
-// Paths is for an exclusive lock: with Shared the error is ErrInvalid, as it is from Acquire and Do,
-// which take one name. If the store has no shared mode, the error is errors.ErrUnsupported.
+// With Shared, HoldAtLeast or CoolDown the error is ErrInvalid, as it is from Acquire and Do, which take
+// one name. If the store has no shared mode, the error is errors.ErrUnsupported.
 func Paths() Option { return option(func(s *settings) { s.paths = true }) }
 
 // maxParts bounds the parts of a path, because each part costs requests.
@@ -34,6 +34,9 @@ const maxParts = 32
 var (
 	errPathShared = fmt.Errorf("%w: Paths and Shared cannot be combined", ErrInvalid)
 	errPathSingle = fmt.Errorf("%w: Paths is for AcquireAll and DoAll", ErrInvalid)
+
+	// A folder that cools down would keep all paths in it taken.
+	errPathCool = fmt.Errorf("%w: Paths cannot be combined with HoldAtLeast and CoolDown", ErrInvalid)
 )
 
 // withFolders returns the sorted names and, with Paths, the folders above them in between. So all
