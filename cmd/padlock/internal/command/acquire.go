@@ -16,6 +16,9 @@ In a directory of files, such a lock is kept by padlock run and all other verbs,
 flock(1) and PHP do not see it; the answer of --json lists them as "unseen_by". It is
 never shared, and it ends when the machine restarts.
 
+With --path, NAME is a path such as src/server: the lock excludes the locks with --path on
+that path, on every folder above it and on everything below it. One key stands for all.
+
 The key is a secret: it is all that is needed to release the lock. It goes to
 standard output or, with --key-file, into a file that only you can read. That file is
 new, or holds an old key, which is replaced: a lock of that key can then only be broken,
@@ -30,7 +33,8 @@ const acquireExample = `  key=$(padlock acquire -n --ttl 50s deploy) || exit
   ./deploy.sh
   printf %s "$key" | padlock release
 
-  padlock acquire -w 60 --key-file deploy.key deploy`
+  padlock acquire -w 60 --key-file deploy.key deploy
+  padlock acquire -n --path --key-file server.key src/server`
 
 func (a *app) acquireCommand() *cobra.Command {
 	set := &acquireFlags{conflict: exitHeld}
@@ -54,6 +58,7 @@ func (a *app) acquireCommand() *cobra.Command {
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.Var(&set.ttl, "ttl", "hold the lock for `SECONDS` (default 30)")
 	f.Var(&set.atLeast, "at-least", "keep NAME locked for at least `SECONDS`, unless it is released")
+	f.BoolVar(&set.path, "path", false, "NAME is a path: exclude the paths in it and the folders above it")
 	f.StringVar(&set.label, "label", "padlock acquire", "show `TEXT` to others as the purpose of the lock")
 	keyFlag(c, &set.keyFile, "write the key to `FILE`, readable by you only, instead of standard output")
 	return c
@@ -62,6 +67,9 @@ func (a *app) acquireCommand() *cobra.Command {
 func (a *app) acquire(ctx context.Context, set *acquireFlags, name string) error {
 	if set.nonblock && set.wait.given && set.wait.d > 0 {
 		return usage("-n and -w %s contradict each other; use one of them", span(set.wait.d))
+	}
+	if set.path && (set.shared || set.atLeast.d > 0) {
+		return usage("--path cannot be combined with -s and --at-least")
 	}
 	if err := a.urlAsName(name); err != nil {
 		return err
@@ -80,15 +88,13 @@ func (a *app) acquire(ctx context.Context, set *acquireFlags, name string) error
 	}
 	defer place.drop()
 	ctx, stop := interruptible(ctx)
-	lock, err := l.Acquire(ctx, name, set.options()...)
+	locks, err := set.take(ctx, l, name)
 	if s := stop(); s != nil {
-		if err == nil {
-			_ = lock.Release() // if that fails, its lease runs out
-		}
+		_ = releaseEach(locks) // if that fails, the lease runs out
 		return interruptedBy(s, name)
 	}
 	if err != nil {
-		return a.notTaken(set, name, err)
+		return a.notTaken(set, lockOfError(err, name), err)
 	}
-	return a.handOver(l, lock, place)
+	return a.handOver(l, locks, place)
 }

@@ -69,5 +69,5 @@ func (a *app) adopt(ctx context.Context, file string, opts []padlock.Option) err
 	if err != nil {
 		return a.unsuccessful(key.Name(), "taken over", err)
 	}
-	return a.handOver(l, lock, place)
+	return a.handOver(l, []*padlock.Lock{lock}, place)
 }

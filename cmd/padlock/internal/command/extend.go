@@ -45,27 +45,35 @@ func (a *app) extendCommand() *cobra.Command {
 	return c
 }
 
-// extendKey extends the lock to which the key belongs, and returns how long the lock is held now.
-func (a *app) extendKey(ctx context.Context, key padlock.Key, ttl time.Duration) (time.Duration, error) {
-	l, err := a.lasting(ctx, "extend", key.Name())
+// extendKeys extends the locks to which the keys belong, and returns how long all of them are held
+// now.
+func (a *app) extendKeys(ctx context.Context, keys []padlock.Key, ttl time.Duration) (time.Duration, error) {
+	l, err := a.lasting(ctx, "extend", lastName(keys))
 	if err != nil {
 		return 0, err
 	}
 	defer a.close(l)
-	left, err := l.ExtendKey(ctx, key, ttl)
-	if err != nil {
-		return 0, a.unsuccessful(key.Name(), "extended", err)
+	began, least := time.Now(), time.Duration(0)
+	for i, key := range keys {
+		left, err := l.ExtendKey(ctx, key, ttl)
+		if err != nil {
+			return 0, a.unsuccessful(key.Name(), "extended", err)
+		}
+		left += time.Since(began)
+		if i == 0 || left < least {
+			least = left
+		}
 	}
-	return left, nil
+	return least - time.Since(began), nil
 }
 
 func (a *app) extend(ctx context.Context, file string, ttl time.Duration) error {
-	key, err := a.readKey(file)
+	keys, err := a.readKeys(file)
 	if err != nil {
 		return err
 	}
-	name := key.Name()
-	left, err := a.extendKey(ctx, key, ttl)
+	name := lastName(keys)
+	left, err := a.extendKeys(ctx, keys, ttl)
 	if err != nil {
 		return err
 	}

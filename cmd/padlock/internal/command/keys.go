@@ -26,26 +26,55 @@ machine can see. The key is all that is needed to take over, extend or release t
 lock.`
 
 // maxKey limits how many bytes are read as a key. The text of every key is shorter.
-const maxKey = 8192
+const maxKey = 64 << 10
 
-// readKey reads a key from a file, the environment or standard input.
+// keyJoint stands between the words of the key of a path: those of its folders and of itself.
+const keyJoint = "+"
+
+// lastName returns the name of the lock that a person asked for, which is behind its folders.
+func lastName(keys []padlock.Key) string { return keys[len(keys)-1].Name() }
+
+// readKey reads the key of one lock.
 func (a *app) readKey(file string) (padlock.Key, error) {
+	keys, err := a.readKeys(file)
+	switch {
+	case err != nil:
+		return padlock.Key{}, err
+	case len(keys) > 1:
+		return padlock.Key{}, usage("the key is of the path %s and its folders; only extend and release take it", show(lastName(keys)))
+	}
+	return keys[0], nil
+}
+
+// readKeys reads a key from a file, the environment or standard input.
+func (a *app) readKeys(file string) ([]padlock.Key, error) {
 	text, from := []byte(os.Getenv("PADLOCK_KEY")), "in PADLOCK_KEY"
 	if file != "" || len(text) == 0 {
 		var err error
 		if text, from, err = readSecret(file); err != nil {
-			return padlock.Key{}, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
+			return nil, fail(exitUsage, "usage", "", "the key cannot be read: %s", pathReason(err))
 		}
 	}
 	text = bytes.TrimSpace(text)
-	key, err := padlock.ParseKey(string(text))
+	keys, err := parseKeys(string(text))
 	switch {
 	case len(text) == 0:
-		return key, usage("there is no key %s; pass the key that padlock acquire printed by --key-file FILE, in PADLOCK_KEY, or on standard input", from)
+		return nil, usage("there is no key %s; pass the key that padlock acquire printed by --key-file FILE, in PADLOCK_KEY, or on standard input", from)
 	case err != nil:
-		return key, usage("the text %s is not a valid key: %s; copy the whole line that padlock acquire printed", from, reason(err))
+		return nil, usage("the text %s is not a valid key: %s; copy the whole line that padlock acquire printed", from, reason(err))
 	}
-	return key, nil
+	return keys, nil
+}
+
+func parseKeys(text string) (keys []padlock.Key, err error) {
+	for word := range strings.SplitSeq(text, keyJoint) {
+		key, err := padlock.ParseKey(word)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // readSecret reads a key or a token from a file or, without one, from standard input. It also says
@@ -130,7 +159,7 @@ func holdsOnlyKey(file string) error {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil
 	}
-	if _, err := padlock.ParseKey(string(text)); err != nil {
+	if _, err := parseKeys(string(text)); err != nil {
 		return errors.New("it holds something other than a key; name a new file, or one with a key")
 	}
 	return nil
@@ -176,12 +205,16 @@ type handedOver struct {
 	UnseenBy []string `json:"unseen_by,omitempty"`
 }
 
-// handOver gives the key of a lock to the user. If that fails, it releases the lock, because nobody
-// else could do so.
-func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) error {
-	word, err := exported(lock)
+// handOver gives the key of the last lock and its folders to the user. If that fails, it releases the
+// locks, because nobody else could do so.
+func (a *app) handOver(l *padlock.Locker, locks []*padlock.Lock, place *keyPlace) error {
+	lock := locks[len(locks)-1]
+	word, err := exported(locks...)
 	if err == nil {
 		left := lock.Remaining()
+		for _, folder := range locks {
+			left = min(left, folder.Remaining())
+		}
 		err = a.tellKey(lock.Name(), handedOver{
 			named: newNamed(lock.Name()), Key: word, Shared: lock.Shared(), Fence: lock.Fence(),
 			Seconds: left.Seconds(), Until: time.Now().Add(left).UTC(), UnseenBy: unseenBy(l),
@@ -191,7 +224,7 @@ func (a *app) handOver(l *padlock.Locker, lock *padlock.Lock, place *keyPlace) e
 		return nil
 	}
 	why := fail(exitOutput, "output", lock.Name(), "the key of %s could not be written: %s; the lock was released", show(lock.Name()), pathReason(err))
-	if err := lock.Release(); err != nil {
+	if err := releaseEach(locks); err != nil {
 		why.note.Message = "the key of " + show(lock.Name()) + " could not be written, and " + a.place() + " did not confirm the release; the lock ends with its lease"
 	}
 	return why

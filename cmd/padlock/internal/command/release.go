@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,11 +49,14 @@ func (a *app) releaseCommand() *cobra.Command {
 }
 
 func (a *app) release(ctx context.Context, file string, coolDown seconds) error {
-	key, err := a.readKey(file)
+	keys, err := a.readKeys(file)
 	if err != nil {
 		return err
 	}
-	name := key.Name()
+	name := lastName(keys)
+	if len(keys) > 1 && coolDown.d > 0 {
+		return usage("--cool-down is for one lock, and this key is of a path and its folders")
+	}
 	l, err := a.lasting(ctx, "release", name)
 	if err != nil {
 		return err
@@ -59,7 +64,7 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 	defer a.close(l)
 	ctx, stop := interruptible(ctx)
 	done := make(chan error, 1)
-	go func() { done <- a.releaseKey(ctx, l, key, coolDown.d) }()
+	go func() { done <- a.releaseKeys(ctx, l, keys, coolDown.d) }()
 	select {
 	case err = <-done:
 		stop()
@@ -74,6 +79,14 @@ func (a *app) release(ctx context.Context, file string, coolDown seconds) error 
 		return a.print(a.stdout, released{newNamed(name), true})
 	}
 	return nil
+}
+
+// releaseKeys releases the locks of the keys in reverse order, and returns the first error.
+func (a *app) releaseKeys(ctx context.Context, l *padlock.Locker, keys []padlock.Key, coolDown time.Duration) (first error) {
+	for _, key := range slices.Backward(keys) {
+		first = cmp.Or(first, a.releaseKey(ctx, l, key, coolDown))
+	}
+	return first
 }
 
 // releaseKey releases the lock of a key.

@@ -67,12 +67,16 @@ func (f *front) storeVariable() (string, error) {
 }
 
 // exported returns the text of the lock's key. Another process can take over the lock with it.
-func exported(lock *padlock.Lock) (string, error) {
-	key, err := lock.Export(lock.Context())
-	if err != nil {
-		return "", err
+func exported(locks ...*padlock.Lock) (string, error) {
+	var words []string
+	for _, lock := range locks {
+		key, err := lock.Export(lock.Context())
+		if err != nil {
+			return "", err
+		}
+		words = append(words, key.Text())
 	}
-	return key.Text(), nil
+	return strings.Join(words, keyJoint), nil
 }
 
 // withoutPassword returns the URL of a store without user, password and secret parameters. The

@@ -25,7 +25,7 @@ func recordsAll(value string) bool {
 // runFlags holds the flags of run.
 type runFlags struct {
 	shared, nonblock, leave, verbose, noRenewal     bool
-	shell, passKey, quiet, record, newest           bool
+	shell, passKey, quiet, record, newest, path     bool
 	wait, ttl, atLeast, coolDown, atMost, killAfter seconds
 	conflict, lost                                  exitStatus
 	signal, onAsk                                   signalFlag
@@ -71,6 +71,7 @@ func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.BoolVar(&set.newest, "newest", false, "the newest run comes first: ask the holder to finish early (--on-ask), and drop older runs that wait")
 	f.Var(&set.slots, "slots", "let `N` commands run at the same time; each holds one of N slots of NAME")
+	f.BoolVar(&set.path, "path", false, "NAME is a path, as src/server: exclude the paths in it and the folders above it")
 	f.StringArrayVar(&set.also, "also", nil, "take the lock `NAME2` as well: all locks or none (may be repeated)")
 }
 
@@ -86,8 +87,10 @@ func (set *runFlags) check() error {
 		return usage("-q and -v contradict each other")
 	case set.slots > 0 && set.shared:
 		return usage("--slots and -s contradict each other: a slot has one holder")
-	case set.newest && (set.slots > 0 || set.shared || set.nonblock || len(set.also) > 0):
-		return usage("--newest is for one lock that is waited for: leave out --slots, -s, -n and --also")
+	case set.newest && (set.slots > 0 || set.shared || set.nonblock || len(set.also) > 0 || set.path):
+		return usage("--newest is for one lock that is waited for: leave out --slots, -s, -n, --also and --path")
+	case set.path && (set.slots > 0 || set.shared || set.atLeast.d > 0 || set.coolDown.d > 0 || set.passKey):
+		return usage("--path cannot be combined with --slots, -s, --at-least, --cool-down and --pass-key")
 	case set.slots > 0 && set.onAsk.sig != 0:
 		return usage("--slots and --on-ask cannot be combined: a slot cannot be asked")
 	case set.slots > 0 && len(set.also) > 0:

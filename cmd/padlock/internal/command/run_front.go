@@ -233,7 +233,7 @@ func (f *front) explainRefusal(err error) error {
 	if errors.Is(err, newest.ErrSuperseded) {
 		return fail(exitSuperseded, "superseded", f.name, "a newer run has got %s, so this one was dropped; command not run", show(f.name))
 	}
-	why := f.explain(f.lockOfError(err), err)
+	why := f.explain(lockOfError(err, f.name), err)
 	took := time.Since(f.begun)
 	own := f.own || why.status == exitHeld && f.ownLock(why.note.Name)
 	switch {
@@ -329,12 +329,12 @@ func (f *front) release() *failure {
 	case err == nil:
 		f.verbose(0, "released %s", f.titles())
 	case errors.Is(err, padlock.ErrLost), errors.Is(err, padlock.ErrExpired), errors.Is(err, padlock.ErrMaxHold):
-		return f.lostFailure("%s was lost before %s had ended: %s", f.title(f.lockOfError(err)), show(f.args[0]), lossReason(err))
+		return f.lostFailure("%s was lost before %s had ended: %s", f.title(lockOfError(err, f.name)), show(f.args[0]), lossReason(err))
 	case f.why != nil && f.expired(): // this was already reported
 		f.unconfirmed = true
 	default:
 		f.unconfirmed = true
-		f.say(note{Event: "unconfirmed", named: newNamed(f.lockOfError(err)), Message: f.title(f.lockOfError(err)) + " may stay locked until its lease ends: " + f.place() + " did not confirm the release: " + reason(err)})
+		f.say(note{Event: "unconfirmed", named: newNamed(lockOfError(err, f.name)), Message: f.title(lockOfError(err, f.name)) + " may stay locked until its lease ends: " + f.place() + " did not confirm the release: " + reason(err)})
 	}
 	return nil
 }

@@ -21,9 +21,12 @@ func (f *front) acquireOnce(ctx context.Context, opts []padlock.Option) (err err
 		f.lock, err = newest.Acquire(ctx, f.locker, f.name, opts...)
 		return err
 	}
-	if len(f.set.also) == 0 {
+	if len(f.set.also) == 0 && !f.set.path {
 		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
 		return err
+	}
+	if f.set.path {
+		opts = append(opts, padlock.Paths())
 	}
 	if f.all, err = f.locker.AcquireAll(ctx, append([]string{f.name}, f.set.also...), opts...); err == nil {
 		f.lock = f.all.Lock(f.name)
@@ -36,11 +39,7 @@ func (f *front) locks() []*padlock.Lock {
 	if f.all == nil {
 		return []*padlock.Lock{f.lock}
 	}
-	var locks []*padlock.Lock
-	for _, name := range f.all.Names() {
-		locks = append(locks, f.all.Lock(name))
-	}
-	return locks
+	return locksOf(f.all)
 }
 
 // remaining returns how long this run keeps all its locks if none of them is renewed.
@@ -119,20 +118,23 @@ func (f *front) files() (files []*os.File, err error) {
 func (f *front) otherFences() string {
 	fences := url.Values{}
 	for _, lock := range f.locks() {
-		if lock != f.lock && lock.Fence() != 0 {
+		if lock != f.lock && lock.Fence() != 0 && !f.isFolder(lock) {
 			fences.Set(lock.Name(), strconv.FormatUint(lock.Fence(), 10))
 		}
 	}
 	return fences.Encode()
 }
 
-// lockOfError returns the name of the lock that err is about.
-func (f *front) lockOfError(err error) string {
+// isFolder reports whether the lock is that on a folder above a path.
+func (f *front) isFolder(lock *padlock.Lock) bool { return f.set.path && lock.Shared() }
+
+// lockOfError returns the name of the lock that err is about; without one, it is name.
+func lockOfError(err error, name string) string {
 	var e *padlock.Error
 	if errors.As(err, &e) && e.Name != "" {
 		return e.Name
 	}
-	return f.name
+	return name
 }
 
 // title returns the text that describes a lock in messages.
@@ -147,7 +149,9 @@ func (f *front) title(name string) string {
 func (f *front) titles() string {
 	var titles []string
 	for _, lock := range f.locks() {
-		titles = append(titles, f.title(lock.Name()))
+		if !f.isFolder(lock) {
+			titles = append(titles, f.title(lock.Name()))
+		}
 	}
 	return strings.Join(titles, ", ")
 }

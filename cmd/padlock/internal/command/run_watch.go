@@ -164,7 +164,7 @@ func (f *front) lockOver() {
 		return
 	}
 	cause := context.Cause(f.lasting())
-	f.endJob(f.lostFailure("%s is lost: %s; ending %s", f.title(f.lockOfError(cause)), lossReason(cause), show(f.args[0])), min(f.grace, f.lossGrace))
+	f.endJob(f.lostFailure("%s is lost: %s; ending %s", f.title(lockOfError(cause, f.name)), lossReason(cause), show(f.args[0])), min(f.grace, f.lossGrace))
 }
 
 // supervisorLost is called when another process killed the supervisor.
