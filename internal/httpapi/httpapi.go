@@ -24,6 +24,7 @@ type Promises struct {
 	List             bool     `json:"list"`
 	Break            bool     `json:"break"`
 	Ask              bool     `json:"ask"`
+	RaiseFence       bool     `json:"raise_fence"`
 	Notes            []string `json:"notes"`
 }
 

@@ -128,6 +128,8 @@ func failure(err error) reply {
 		return refuse(http.StatusGone, "lost", "the token has no lock: it was released, broken or taken by another client; make a new token")
 	case errors.Is(err, padlock.ErrExpired):
 		return refuse(http.StatusGone, "expired", "the lease ran out; nobody has taken the lock since")
+	case errors.Is(err, driver.ErrFencesUsedUp):
+		return refuse(http.StatusBadRequest, "fences_used_up", invalidity(err))
 	case errors.Is(err, padlock.ErrInvalid):
 		return refuse(http.StatusBadRequest, "invalid", invalidity(err))
 	case errors.Is(err, errors.ErrUnsupported):

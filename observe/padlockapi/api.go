@@ -142,7 +142,7 @@ var operations = []operation{
 		acquire, []int{200, 202, 409, 410, 429, 501, 503, 504},
 	},
 	{
-		"/v1/extend", rightAcquire, []string{"name", "name_base64", "token", "slot", "ttl_ms"}, []string{"name", "token"},
+		"/v1/extend", rightAcquire, []string{"name", "name_base64", "token", "slot", "ttl_ms", "fence_at_least"}, []string{"name", "token"},
 		extend, []int{200, 410, 501, 503, 504},
 	},
 	{

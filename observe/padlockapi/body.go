@@ -28,7 +28,7 @@ type requestBody struct {
 	replaces                           string
 	ttlMS, waitMS, keepMS              int64
 	slots, slot                        int64
-	fence, fenceAbove                  int64
+	fence, fenceAbove, fenceAtLeast    int64
 	shared                             bool
 
 	given []string // the fields that were sent
@@ -64,6 +64,8 @@ func (b *requestBody) field(key string) any {
 		return &b.fence
 	case "fence_above":
 		return &b.fenceAbove
+	case "fence_at_least":
+		return &b.fenceAtLeast
 	case "shared":
 		return &b.shared
 	}

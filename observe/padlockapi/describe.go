@@ -28,6 +28,7 @@ func describe(q *query) reply {
 		Shared:   g.Shared && g.Bound == driver.BoundToNothing, // a detached hold is exclusive
 		CoolDown: g.CoolDown, Observed: g.Observed, Hashed: g.Hashed, Notes: append([]string{}, g.Notes...),
 	}
+	_, out.RaiseFence = fenceRaiser(q.where.store)
 	if _, ok := driver.As[driver.Admin](q.where.store); ok {
 		out.Ask = q.who.Ask && q.keepsQuestions()
 		out.Status = q.who.Read && g.Lacks&driver.AbilityInspect == 0

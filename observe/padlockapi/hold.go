@@ -12,7 +12,7 @@ import (
 )
 
 // extend makes the lease last for at least ttl_ms from now. Without ttl_ms, it verifies the lock
-// and changes nothing.
+// and changes nothing. With fence_at_least, it first raises the fence of the lock.
 func extend(q *query) reply {
 	name, err := q.storedName()
 	if err == nil {
@@ -23,6 +23,11 @@ func extend(q *query) reply {
 	}
 	ctx, cancel := q.patient()
 	defer cancel()
+	if q.has("fence_at_least") {
+		if err := q.raise(ctx, name); err != nil {
+			return failure(err)
+		}
+	}
 	g, elapsed, err := q.extendAt(ctx, name)
 	if err != nil {
 		return failure(err)
@@ -69,6 +74,25 @@ func (q *query) extendAt(ctx context.Context, name string) (g driver.Grant, elap
 			return g, elapsed, err
 		}
 	}
+}
+
+// raise raises the fence of the hold. If a reply is lost, raise repeats the request.
+func (q *query) raise(ctx context.Context, name string) error {
+	raiser, ok := fenceRaiser(q.where.store)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	for i := 0; ; i++ {
+		err := raiser.RaiseFence(ctx, name, q.token, uint64(q.fenceAtLeast))
+		if err == nil || answered(err) || i == len(again) || sleep(ctx, again[i]) != nil {
+			return err
+		}
+	}
+}
+
+func fenceRaiser(s driver.Store) (driver.FenceRaiser, bool) {
+	raiser, ok := driver.As[driver.FenceRaiser](s)
+	return raiser, ok && s.Guarantees().Lacks&driver.AbilityFenceRaiser == 0
 }
 
 // answered reports whether the error of a request says what became of it.

@@ -22,7 +22,7 @@ func least() driver.Guarantees {
 	return driver.Guarantees{
 		Store: kind, Lease: true, MaxTTL: longest(driver.DefaultMaxTTL), MaxLabel: 256,
 		DeadWaiter: driver.DefaultMaxTTL + grace,
-		Lacks:      driver.AbilityBreak,
+		Lacks:      driver.AbilityBreak | driver.AbilityFenceRaiser,
 		Notes:      []string{"The store was opened without asking a server, so it promises only what every server can keep."},
 	}
 }
@@ -54,7 +54,7 @@ func (p *promises) guarantees() driver.Guarantees {
 		Notes:      append([]string{fmt.Sprintf("The promises are those of the store behind the server, of the kind %q.", p.Store)}, p.Notes...),
 	}
 	for ability, has := range map[driver.Ability]bool{
-		driver.AbilityInspect: p.Status, driver.AbilityList: p.List, driver.AbilityBreak: p.Break, driver.AbilityStoreID: p.ID != "",
+		driver.AbilityInspect: p.Status, driver.AbilityList: p.List, driver.AbilityBreak: p.Break, driver.AbilityFenceRaiser: p.RaiseFence, driver.AbilityStoreID: p.ID != "",
 	} {
 		if !has {
 			g.Lacks |= ability

@@ -79,6 +79,7 @@ type lock struct {
 	Wait       int64  `json:"wait_ms,omitempty"`
 	Keep       int64  `json:"keep_ms,omitempty"`
 	FenceAbove uint64 `json:"fence_above,omitempty"`
+	AtLeast    uint64 `json:"fence_at_least,omitempty"`
 	Fence      uint64 `json:"fence,omitempty"`
 	Shared     bool   `json:"shared,omitempty"`
 }
@@ -191,6 +192,20 @@ func (s *Store) Extend(ctx context.Context, name, token string, ttl time.Duratio
 	g := s.grant(&out)
 	g.Fence, g.Shared = 0, out.Shared
 	return g, nil
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (s *Store) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	err := driver.CheckHold(name, token, &s.g)
+	if err == nil {
+		err = driver.CheckFence(fence)
+	}
+	if err != nil {
+		return err
+	}
+	body := named(name)
+	body.Token, body.AtLeast = wireToken(token), fence
+	return s.change(ctx, "extend", body, &granted{})
 }
 
 // Release ends a hold; see driver.Store.
