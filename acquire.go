@@ -82,6 +82,8 @@ func (l *Locker) acquire(ctx context.Context, name string, m method, opts []Opti
 	switch {
 	case a.set.paths:
 		err = errPathSingle
+	case a.set.weight != 0:
+		err = errWeightSingle
 	case a.set.slots != 0 && a.replaces == nil:
 		h, err = a.takePermit(name)
 	case !a.set.token.IsZero() && a.set.wait != 0:

@@ -3,6 +3,7 @@ package padlock
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -85,7 +86,7 @@ func (k *Locks) Names() []string {
 	for _, lock := range k.list() {
 		names = append(names, lock.Name())
 	}
-	return names
+	return slices.Compact(names) // with Weight there are several permits of the name
 }
 
 // Lock returns the lock on name, or nil if name is not one of Names. If the program releases only
@@ -97,6 +98,18 @@ func (k *Locks) Lock(name string) *Lock {
 		}
 	}
 	return nil
+}
+
+// Slots returns the numbers of the permits that were taken with Weight, in the order of the locks. Without
+// Weight there are none.
+func (k *Locks) Slots() []int {
+	var slots []int
+	for _, lock := range k.list() {
+		if slot := lock.Slot(); slot >= 0 {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
 }
 
 // Fences returns the fence of each name. All fences are 0 if the store has no fences.

@@ -52,12 +52,9 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	if t.set.wait > 0 {
 		t.start = s.l.clock.Now()
 	}
-	s.holds = make([]*hold, 0, len(names))
-	for _, name := range names {
-		if err := t.takeNext(name); err != nil {
-			s.abandon()
-			return err
-		}
+	if err := t.takeEach(names); err != nil {
+		s.abandon()
+		return err
 	}
 	if err = s.firstLoss(); err == nil && t.set.paths {
 		err = t.raiseFolders()
@@ -68,6 +65,20 @@ func (s *lockSet) takeAll(names []string, opts []Option) error {
 	}
 	if t.set.maxHold > 0 || t.set.holdAtLeast > 0 {
 		t.setTimes()
+	}
+	return nil
+}
+
+// takeEach takes the locks on all names or, with Weight, several permits of the only name.
+func (t *taking) takeEach(names []string) error {
+	if t.set.weight != 0 {
+		return t.takePermits(names[0])
+	}
+	t.holds = make([]*hold, 0, len(names))
+	for _, name := range names {
+		if err := t.takeNext(name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -114,6 +125,8 @@ func (t *taking) check(names []string) error {
 		return fmt.Errorf("%w: no name is given", ErrInvalid)
 	case !t.set.token.IsZero():
 		return errTokenOfSeveral
+	case t.set.weight != 0:
+		return t.checkWeight(names)
 	case t.set.slots != 0:
 		return fmt.Errorf("%w: Slots is for one name", ErrInvalid)
 	case t.set.paths && t.set.shared:

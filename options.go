@@ -48,6 +48,7 @@ type settings struct {
 	detached    bool
 	token       driver.Token // zero without Token
 	slots       int          // 0 without Slots; below 0 if the parameter of Slots is invalid
+	weight      int          // 0 without Weight; below 0 if its parameter is invalid
 	paths       bool
 
 	// These follow from the other fields; see complete.

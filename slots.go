@@ -109,18 +109,24 @@ func (p *permitCall) check() error {
 	return p.checkLocations()
 }
 
-// checkLocations returns ErrInvalid if the gate and one of the permits are the same lock. In some
-// stores two names can share one lock. The caller that has the gate waits for a permit, so it would
-// wait for itself.
+// checkLocations returns ErrInvalid if a gate and one of the permits, or two gates, are the same lock.
+// In some stores two names can share one lock. The caller that has the gate waits for a permit, so it
+// would wait for itself.
 func (p *permitCall) checkLocations() error {
 	where := p.l.locations
 	if where == nil || !p.l.guarantees.Hashed {
 		return nil
 	}
 	gate, err := where.Location(fast.SlotGate(p.name, p.set.slots))
+	first := gate
+	if p.set.weight != 0 && err == nil {
+		if first, err = where.Location(fast.SlotGate(p.name, 0)); err == nil && first == gate {
+			return fmt.Errorf("%w: the callers that wait share one lock with each other in this store; choose another name", ErrInvalid)
+		}
+	}
 	for i := 0; i < p.set.slots && err == nil; i++ {
 		var place string
-		if place, err = where.Location(fast.SlotName(p.name, i)); err == nil && place == gate {
+		if place, err = where.Location(fast.SlotName(p.name, i)); err == nil && (place == gate || place == first) {
 			return fmt.Errorf("%w: permit %d and the callers that wait for it share one lock in this store; choose another name", ErrInvalid, i)
 		}
 	}
@@ -165,58 +171,78 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 		return nil, err
 	}
 	defer p.l.endPermitWait(gateName)
+	gate, err := p.takeGate(gateName)
+	if errors.Is(err, ErrHeld) && p.ctx.Err() == nil && !p.set.token.IsZero() {
+		return p.scan(false) // a repeat of this call may have got a permit meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	var h *hold
+	err = p.watch(&lockSet{holds: []*hold{gate}}, func() (err error) { h, err = p.scan(true); return err })
+	return h, err
+}
+
+// takeGate waits for a gate.
+func (p *permitCall) takeGate(name string) (*hold, error) {
 	g := &attempt{call: call{method: method{hidden: true}, l: p.l, ctx: p.ctx, noted: true}}
 	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
-	gate, err := g.take(gateName)
+	gate, err := g.take(name)
 	p.timeout = g.timeout
 	switch {
 	case errors.Is(err, ErrHeld) && p.ctx.Err() != nil:
-		return nil, fmt.Errorf("%w; %w", p.refusal(), p.ctx.Err())
-	case errors.Is(err, ErrHeld) && !p.set.token.IsZero():
-		return p.scan(false) // a repeat of this call may have got a permit meanwhile
+		err = fmt.Errorf("%w; %w", p.refusal(), p.ctx.Err())
 	case errors.Is(err, ErrHeld):
-		return nil, p.refusal()
-	case err != nil:
-		return nil, err
+		err = p.refusal()
 	}
+	return gate, err
+}
+
+// watch calls try whenever a permit may be free, until try succeeds or the wait is over, or until a
+// weighted call loses one of its gates. Then it releases the gates.
+func (p *permitCall) watch(gates *lockSet, try func() error) error {
 	over, stopTimer := p.startTimer()
 	if stopTimer != nil {
 		defer stopTimer()
 	}
 	ctx, stop := p.bounded(over)
 	defer stop()
-	h, err := p.watch(ctx)
-	// The call does not wait for the store's reply. Close does, because the gate is a hold.
-	go gate.giveUp(context.Background(), nil)
-	return h, err
+	// The call does not wait for the store's reply. Close does, because a gate is a hold.
+	defer func() { go gates.giveUp(nil) }()
+	if len(gates.holds) > 1 {
+		watching, stop := gates.until(ctx)
+		defer stop(nil)
+		ctx = watching
+	}
+	return p.tryUntil(ctx, try)
 }
 
-// watch tries the permits whenever one may be free, until it gets one or ctx ends.
-func (p *permitCall) watch(ctx context.Context) (*hold, error) {
+// tryUntil is watch without the gate. It ends with ctx.
+func (p *permitCall) tryUntil(ctx context.Context, try func() error) error {
 	var downSince driver.Instant
 	var trouble error // the last error; nil if the store has replied since
 	w := p.newWatch(ctx)
 	defer w.stop()
 	for {
 		began := p.l.clock.Now()
-		h, err := p.scan(true)
+		err := try()
 		switch {
 		case err == nil:
-			return h, nil
+			return nil
 		case errors.Is(err, ErrHeld) || splitVote(err):
 			if downSince, trouble = 0, nil; p.skips() {
-				return nil, err
+				return err
 			}
 			p.poll.slowDown(ctx, p.l)
 			w.await()
 		case ctx.Err() == nil && !p.tolerates(err, began, &downSince):
-			return nil, err
+			return err
 		default:
 			trouble = err
 			p.l.sleep(ctx, p.poll.next())
 		}
 		if ctx.Err() != nil {
-			return nil, p.waitEnded(p.refusal(), context.Cause(ctx), trouble)
+			return p.waitEnded(p.refusal(), context.Cause(ctx), trouble)
 		}
 	}
 }

@@ -16,6 +16,7 @@ const MaxSlots = 1024
 //
 //	reports <US> slot:0     the permit 0 of "reports"
 //	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
+//	reports <US> slots:0    the first gate of those that wait for several permits
 //
 // <US> stands for the byte 0x1F, the "unit separator" of ASCII.
 //
@@ -41,7 +42,7 @@ func SplitSlot(derived string) (name string, slot int, ok bool) {
 	}
 	name, rest := derived[:at], derived[at:]
 	if digits, found := strings.CutPrefix(rest, slotMark+"s:"); found {
-		if n, ok := slotNumber(digits); ok && n > 0 {
+		if _, ok := slotNumber(digits); ok {
 			return name, -1, true
 		}
 		return "", 0, false

@@ -1,0 +1,242 @@
+package facetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/safety"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+// plainStore is a store that has no fast.SlotTaker, but a queue.
+type plainStore struct {
+	driver.Store
+	driver.Waiter
+	driver.Admin
+}
+
+func withoutSlotTaker() driver.Store {
+	s := memstore.New()
+	return plainStore{s, s, s}
+}
+
+func eachWeighted(t *testing.T, f func(t *testing.T, s driver.Store)) {
+	t.Run("in one step", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, memstore.New()) }) })
+	t.Run("singly", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, withoutSlotTaker()) }) })
+}
+
+func TestWeight(t *testing.T) {
+	eachWeighted(t, func(t *testing.T, s driver.Store) {
+		l := newLocker(t, s)
+		three, err := l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(5), padlock.Weight(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := three.Slots(); len(got) != 3 || !slices.Equal(three.Names(), []string{"gpu"}) || three.Check(t.Context()) != nil {
+			t.Errorf("slots %v, names %v, %v", got, three.Names(), three.Check(t.Context()))
+		}
+		var held *padlock.HeldError
+		_, err = l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(5), padlock.Weight(3), padlock.Wait(0))
+		if !errors.As(err, &held) {
+			t.Errorf("six of five units: %v", err)
+		}
+		two, err := l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(5), padlock.Weight(2), padlock.Wait(0))
+		if err != nil {
+			t.Fatalf("the refused call left permits behind: %v", err)
+		}
+		if both := append(three.Slots(), two.Slots()...); len(both) != 5 {
+			t.Errorf("the permits are %v", both)
+		}
+		if _, err := l.TryAcquire(t.Context(), "gpu", padlock.Slots(5)); !errors.Is(err, padlock.ErrHeld) {
+			t.Errorf("a sixth unit: %v", err)
+		}
+		if _, err := l.AcquireAll(two.Context(), []string{"gpu"}, padlock.Slots(5), padlock.Weight(1)); !errors.Is(err, padlock.ErrAlreadyHeld) {
+			t.Errorf("inside: %v", err)
+		}
+		if err := errors.Join(three.Release(), two.Release()); err != nil {
+			t.Error(err)
+		}
+		err = l.DoAll(t.Context(), []string{"gpu"}, func(ctx context.Context) error {
+			if padlock.GrantFrom(ctx).Fence() == 0 {
+				t.Error("no fence")
+			}
+			return ctx.Err()
+		}, padlock.Slots(5), padlock.Weight(5))
+		if err != nil {
+			t.Errorf("all units: %v", err)
+		}
+	})
+}
+
+func TestWeightRefuses(t *testing.T) {
+	l := newLocker(t, memstore.New())
+	for _, opts := range [][]padlock.Option{
+		{padlock.Weight(1)}, {padlock.Slots(3), padlock.Weight(0)}, {padlock.Slots(3), padlock.Weight(-1)}, {padlock.Slots(3), padlock.Weight(4)},
+		{padlock.Slots(0), padlock.Weight(1)}, {padlock.Slots(3), padlock.Weight(2), padlock.Paths()}, {padlock.Slots(3), padlock.Weight(2), padlock.Shared()},
+	} {
+		if _, err := l.AcquireAll(t.Context(), []string{"a"}, opts...); !errors.Is(err, padlock.ErrInvalid) {
+			t.Errorf("%v: %v", opts, err)
+		}
+	}
+	if _, err := l.AcquireAll(t.Context(), []string{"a", "b"}, padlock.Slots(3), padlock.Weight(2)); !errors.Is(err, padlock.ErrInvalid) {
+		t.Errorf("two names: %v", err)
+	}
+	if _, err := l.Acquire(t.Context(), "a", padlock.Slots(3), padlock.Weight(2)); !errors.Is(err, padlock.ErrInvalid) {
+		t.Errorf("Acquire: %v", err)
+	}
+}
+
+// A large request that waits is next behind those that waited when it came to the gates, however many
+// small ones come later.
+func TestLargeRequestIsServed(t *testing.T) {
+	eachWeighted(t, func(t *testing.T, s driver.Store) {
+		l := newLocker(t, s)
+		var mu sync.Mutex
+		var order []string
+		enter := func(who string) { mu.Lock(); order = append(order, who); mu.Unlock() }
+		var wg sync.WaitGroup
+		small := func(who string, work time.Duration) {
+			wg.Go(func() {
+				k, err := l.Acquire(t.Context(), "gpu", padlock.Slots(3))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				enter(who)
+				time.Sleep(work)
+				release(t, k)
+			})
+			synctest.Wait()
+		}
+		for i := range 3 {
+			small("first", time.Duration(i+1)*time.Second)
+		}
+		wg.Go(func() {
+			all, err := l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(3), padlock.Weight(3))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			enter("large")
+			time.Sleep(time.Second)
+			all.Release()
+		})
+		synctest.Wait()
+		for range 6 {
+			small("later", time.Second)
+		}
+		wg.Wait()
+		if want := []string{"first", "first", "first", "large", "later", "later", "later", "later", "later", "later"}; !slices.Equal(order, want) {
+			t.Errorf("the order is %v", order)
+		}
+	})
+}
+
+// breakGate makes the gates of a name end while calls wait behind them.
+func breakGate(ctx context.Context, s driver.Store, name string, n int) {
+	admin, _ := driver.As[driver.Admin](s)
+	for _, gate := range []string{fmt.Sprintf("%s\x1fslots:0", name), fmt.Sprintf("%s\x1fslots:%d", name, n)} {
+		if state, err := admin.Inspect(ctx, gate); err == nil && len(state.Holds) > 0 {
+			admin.Break(ctx, gate, state.Fence)
+		}
+	}
+}
+
+// TestWeightsAtRandom has random weights on ten slots. Callers die, gates are broken, and callers name
+// different n. There are never more units than n, and everybody who waits without a limit is served.
+func TestWeightsAtRandom(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			eachWeighted(t, func(t *testing.T, s driver.Store) { weigh(t, s, seed, true) })
+		})
+	}
+}
+
+// Without deaths, nobody waits for ever for a caller that waits for him.
+func TestWeightsDoNotWaitInACircle(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			eachWeighted(t, func(t *testing.T, s driver.Store) { weigh(t, s, seed, false) })
+		})
+	}
+}
+
+func weigh(t *testing.T, s driver.Store, seed uint64, deaths bool) {
+	o := padlock.Wait(10 * time.Minute) // otherwise they wait for each other
+	if deaths {
+		o = padlock.NoRenewal()
+	}
+	var mu sync.Mutex
+	holders := map[int]bool{} // the permits that somebody believes to have
+	enter := func(slots []int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, slot := range slots {
+			if holders[slot] || slot >= 10 {
+				safety.TwoHold(t, "permit %d", slot)
+			}
+			holders[slot] = true
+		}
+	}
+	leave := func(slots []int) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, slot := range slots {
+			delete(holders, slot)
+		}
+	}
+	var wg sync.WaitGroup
+	for c := range uint64(6) {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(seed, c))
+			l := padlock.New(s, padlock.KeepStoreOpen(), padlock.TTL(2*time.Second))
+			defer l.Close(context.Background())
+			for range 12 {
+				n, ctx, cancel := 10-2*r.IntN(2), t.Context(), context.CancelFunc(func() {})
+				if r.IntN(4) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(3000))*time.Millisecond)
+				}
+				all, err := l.AcquireAll(ctx, []string{"gpu"}, padlock.Slots(n), padlock.Weight(1+r.IntN(8)), o)
+				cancel()
+				if err != nil {
+					if !errors.Is(err, context.DeadlineExceeded) && !(deaths && errors.Is(err, padlock.ErrLost)) {
+						t.Error(err)
+					}
+					continue
+				}
+				enter(all.Slots())
+				dies := r.IntN(5) == 0 && deaths
+				if r.IntN(6) == 0 {
+					breakGate(t.Context(), s, "gpu", n)
+				}
+				if dies {
+					<-all.Context().Done()
+					leave(all.Slots())
+					continue
+				}
+				select {
+				case <-all.Context().Done():
+				case <-time.After(time.Duration(r.IntN(800)) * time.Millisecond):
+				}
+				leave(all.Slots())
+				all.Release()
+			}
+		})
+	}
+	wg.Wait()
+	l := newLocker(t, s)
+	all, err := l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(10), padlock.Weight(10), padlock.Wait(time.Minute))
+	if err != nil {
+		t.Fatalf("all units at the end: %v", err)
+	}
+	all.Release()
+}

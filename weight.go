@@ -1,0 +1,164 @@
+package padlock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/padlock-go/padlock/driver/fast"
+)
+
+// Weight makes AcquireAll and DoAll take k of the n permits of Slots(n), all or none. It is for work of
+// different sizes that shares n units: of memory, of connections, of graphics cards. A weight is 1 to
+// n, and only one name may be given; otherwise the error is ErrInvalid, as it is from Acquire and Do.
+//
+// Each permit is a lock of its own, with a number and a fence: Locks.Slots has the numbers. The permits
+// are those of Slots, so callers with a weight and callers of Acquire share the n units.
+//
+// A call that waits is served after at most those that wait for a permit when it becomes the first of
+// the waiting calls with a weight. A call that does not wait, or that gives SkipIfOutlived, may overtake
+// it, and two such calls may refuse each other. While a call is the first, it keeps the permits that it
+// already has; if its process dies then, they become free with their leases.
+func Weight(k int) Option {
+	if k < 1 {
+		k = -1 // 0 means that Weight is not given
+	}
+	return option(func(s *settings) { s.weight = k })
+}
+
+var errWeightSingle = fmt.Errorf("%w: Weight is for AcquireAll and DoAll", ErrInvalid)
+
+// checkWeight finds the errors in a call with Weight.
+func (t *taking) checkWeight(names []string) error {
+	switch set := &t.set; {
+	case set.slots == 0 || set.paths:
+		return fmt.Errorf("%w: Weight needs Slots, and no Paths", ErrInvalid)
+	case len(names) != 1:
+		return fmt.Errorf("%w: Weight is for one name", ErrInvalid)
+	case set.weight < 1 || set.weight > set.slots:
+		return fmt.Errorf("%w: Weight must be 1 to %d, the number of slots", ErrInvalid, set.slots)
+	}
+	return t.set.wrong
+}
+
+// weighted is one call that takes several permits. It has the states of permitCall, with these
+// differences:
+//
+//   - scanning: The call takes one permit after the other. If it is refused, it puts back those that it
+//     has.
+//   - queueing: The call waits for two gates: first for that of all calls with a weight, then for that
+//     of all callers with the same n. So of all calls that have some permits and wait for more, there is
+//     one at a time, and no two wait for each other.
+//   - watching: The call keeps the permits that it gets, until it has all. If it loses a gate, it puts
+//     its permits back and is queueing again.
+type weighted struct {
+	*permitCall
+	t *taking
+}
+
+// takePermits takes the permits of name. If it fails, t.holds may have some of them.
+func (t *taking) takePermits(name string) error {
+	c := &call{method: method{op: OpAcquire, within: t.within}, l: t.l, ctx: t.ctx, set: t.set}
+	c.set.maxHold = 0 // see setTimes
+	w := &weighted{&permitCall{call: c, name: name}, t}
+	w.observeNext()
+	err := w.check()
+	if err == nil {
+		err = w.run()
+	}
+	if err != nil {
+		return c.refuse(name, callerError(t.ctx, err))
+	}
+	return nil
+}
+
+// observeNext delivers EventAcquiring for the next permit.
+func (w *weighted) observeNext() {
+	if w.l.cfg.observers != nil {
+		w.ctx = w.t.withValues(w.t.ctx)
+		w.observe(w.name)
+	}
+}
+
+// run takes the permits: it goes through the states, until the call is done or refused.
+func (w *weighted) run() error {
+	l, gate := w.l, fast.SlotGate(w.name, w.set.slots)
+	l.mu.Lock()
+	closed := l.beginCall()
+	crowded := l.permitWaiters[gate] > 0
+	l.mu.Unlock()
+	if closed != nil {
+		return closed
+	}
+	defer l.endCalls(1)
+	w.start = l.clock.Now()
+	w.held = make([]error, w.set.slots)
+	if wait := w.set.wait != 0; !wait || !crowded || w.set.skip {
+		err := w.gather(!wait)
+		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || w.skips() {
+			return err
+		}
+		w.putBack()
+	}
+	l.mu.Lock()
+	w.noteContended(nil)
+	l.unlock()
+	if err := l.beginPermitWait(gate); err != nil {
+		return err
+	}
+	defer l.endPermitWait(gate)
+	err := errGateOver
+	for err == errGateOver {
+		w.putBack()
+		err = w.queue()
+	}
+	return err
+}
+
+// errGateOver is the error of a call that lost a gate. It never leaves the package.
+var errGateOver = errors.New("a gate is over")
+
+// queue waits for both gates, and then for the permits that the call lacks.
+func (w *weighted) queue() error {
+	first, err := w.takeGate(fast.SlotGate(w.name, 0))
+	if err != nil {
+		return err
+	}
+	gates := &lockSet{l: w.l, holds: []*hold{first}}
+	second, err := w.takeGate(fast.SlotGate(w.name, w.set.slots))
+	if err != nil {
+		go gates.giveUp(nil)
+		return err
+	}
+	gates.holds = append(gates.holds, second)
+	err = w.watch(gates, func() error { return w.gather(true) })
+	if err != nil && gates.firstLoss() != nil && w.ctx.Err() == nil && w.l.closing.Err() == nil {
+		return errGateOver
+	}
+	return err
+}
+
+// gather takes the permits that the call lacks, and keeps what it gets.
+func (w *weighted) gather(overtake bool) error {
+	for len(w.t.holds) < w.set.weight {
+		if inner := w.t.innermost(); inner != nil {
+			w.outer = inner
+		}
+		h, err := w.scan(overtake)
+		if err != nil {
+			return err
+		}
+		w.l.mu.Lock()
+		h.atLeast = 0 // see setTimes
+		w.l.unlock()
+		if w.t.holds = append(w.t.holds, h); len(w.t.holds) < w.set.weight {
+			w.observeNext()
+		}
+	}
+	return w.t.firstLoss()
+}
+
+// putBack releases the permits that the call has got so far.
+func (w *weighted) putBack() {
+	w.t.abandon()
+	w.t.holds = nil
+}
