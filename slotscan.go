@@ -133,15 +133,16 @@ func (p *permitCall) refusal() error {
 	return all
 }
 
-// skips reports whether SkipIfOutlived applies: the holder of every permit plans to keep it beyond
-// the end of this wait.
+// skips reports whether SkipIfOutlived applies: the holders of so many permits plan to keep them beyond
+// the end of this wait that the others are too few.
 func (p *permitCall) skips() bool {
+	left := 0
 	for _, held := range p.held {
 		if !p.outlived(held) {
-			return false
+			left++
 		}
 	}
-	return p.set.skip
+	return p.set.skip && left < max(1, p.set.weight)
 }
 
 // attempt returns an attempt to get a permit at once.

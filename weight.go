@@ -145,7 +145,7 @@ func (w *weighted) gather(overtake bool) error {
 		}
 		h, err := w.scan(overtake)
 		if err != nil {
-			return err
+			return w.withoutOwn(err)
 		}
 		w.l.mu.Lock()
 		h.atLeast = 0 // see setTimes
@@ -155,6 +155,17 @@ func (w *weighted) gather(overtake bool) error {
 		}
 	}
 	return w.t.firstLoss()
+}
+
+// withoutOwn returns a refusal by other holders only.
+func (w *weighted) withoutOwn(err error) error {
+	if !errors.Is(err, ErrHeld) || len(w.t.holds) == 0 {
+		return err
+	}
+	for _, h := range w.t.holds {
+		w.held[slotOf(h.name)] = nil
+	}
+	return w.refusal()
 }
 
 // putBack releases the permits that the call has got so far.

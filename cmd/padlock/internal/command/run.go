@@ -32,7 +32,7 @@ PADLOCK_EXPIRES, in seconds since 1970. --pass-key adds PADLOCK_LOCK_KEY, the ke
 the lock, for padlock adopt. A password in --store is passed on only with --pass-key.
 
 With --slots N, up to N commands run at the same time; PADLOCK_SLOT is the number of
-the slot, from 0 to N-1. A slot is not the lock NAME itself: run with --slots and run
+the slot, from 0 to N-1. With --weight K it takes K of them, and PADLOCK_SLOTS has all. A slot is not the lock NAME itself: run with --slots and run
 without it do not exclude each other. With --also, padlock takes all the locks or
 none, in the order of the alphabet; PADLOCK_FENCES has the fences of the other names,
 as NAME2=FENCE&NAME3=FENCE. If one of the locks is lost, COMMAND is ended.
@@ -57,6 +57,12 @@ const runExample = `  # a cron job that must not overlap itself, even if many ma
 
   # at most three encoders at the same time, on all machines together
   padlock run --slots 3 encoder -- ./encode.sh film.mkv
+
+  # a job of 4 GB on machines that share 16
+  padlock run --slots 16 --weight 4 memory -- ./encode.sh film.mkv
+
+  # the folder src/server; src and src/server/http are locked, too, and src/client is free
+  padlock run --path src/server -- ./build.sh
 
   # two locks at once, all or none
   padlock run --also stock orders -- ./rebuild.sh

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 // ownVariables are the environment variables that describe a command's lock.
 var ownVariables = map[string]bool{
 	"PADLOCK_NAME": true, open.EnvStore: true, open.EnvStoreFile: true, "PADLOCK_FENCE": true,
-	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true, "PADLOCK_SLOT": true, "PADLOCK_FENCES": true,
+	"PADLOCK_LOCK_KEY": true, "PADLOCK_EXPIRES": true, "PADLOCK_SLOT": true, "PADLOCK_SLOTS": true, "PADLOCK_FENCES": true,
 }
 
 // variables returns the variables that describe this lock. Without --pass-key, the job learns no
@@ -31,6 +32,9 @@ func (f *front) variables() ([]string, error) {
 	}
 	if slot := f.lock.Slot(); slot >= 0 {
 		vars = append(vars, "PADLOCK_SLOT="+strconv.Itoa(slot))
+	}
+	if f.set.weight > 0 {
+		vars = append(vars, "PADLOCK_SLOTS="+strings.Trim(strings.ReplaceAll(fmt.Sprint(f.all.Slots()), " ", ","), "[]"))
 	}
 	if fences := f.otherFences(); fences != "" {
 		vars = append(vars, "PADLOCK_FENCES="+fences)

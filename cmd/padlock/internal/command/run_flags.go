@@ -30,7 +30,7 @@ type runFlags struct {
 	conflict, lost                                  exitStatus
 	signal, onAsk                                   signalFlag
 	label                                           string
-	slots                                           slotCount
+	slots, weight                                   slotCount
 	also                                            []string
 	policy                                          policyFlag
 }
@@ -71,6 +71,7 @@ func (set *runFlags) defineWait(f *pflag.FlagSet) {
 	f.VarP(&set.conflict, "conflict-exit-code", "E", "exit status `N` when the lock is held or not free in time")
 	f.BoolVar(&set.newest, "newest", false, "the newest run comes first: ask the holder to finish early (--on-ask), and drop older runs that wait")
 	f.Var(&set.slots, "slots", "let `N` commands run at the same time; each holds one of N slots of NAME")
+	f.Var(&set.weight, "weight", "take `K` of the N slots, all or none: for work of different sizes")
 	f.BoolVar(&set.path, "path", false, "NAME is a path, as src/server: exclude the paths in it and the folders above it")
 	f.StringArrayVar(&set.also, "also", nil, "take the lock `NAME2` as well: all locks or none (may be repeated)")
 }
@@ -93,6 +94,10 @@ func (set *runFlags) check() error {
 		return usage("--path cannot be combined with --slots, -s, --at-least, --cool-down and --pass-key")
 	case set.slots > 0 && set.onAsk.sig != 0:
 		return usage("--slots and --on-ask cannot be combined: a slot cannot be asked")
+	case set.weight > set.slots:
+		return usage("--weight must be 1 to the number of --slots")
+	case set.weight > 0 && set.passKey:
+		return usage("--pass-key passes one lock, so it cannot be combined with --weight")
 	case set.slots > 0 && len(set.also) > 0:
 		return usage("--slots and --also cannot be combined")
 	case slices.Contains(set.also, ""):
@@ -108,6 +113,9 @@ func (set *runFlags) options(grace time.Duration) []padlock.Option {
 	opts := acquireOptions(set.label, set.shared, set.nonblock, set.wait, set.ttl, set.atLeast)
 	if set.slots > 0 {
 		opts = append(opts, padlock.Slots(int(set.slots)))
+	}
+	if set.weight > 0 {
+		opts = append(opts, padlock.Weight(int(set.weight)))
 	}
 	if set.noRenewal {
 		opts = append(opts, padlock.NoRenewal())

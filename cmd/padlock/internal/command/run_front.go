@@ -266,13 +266,10 @@ func (f *front) heldNow(why *failure) *failure {
 	name := why.note.Name
 	n, err := sampler.Look(ctx, f.locker, name, int(f.set.slots))
 	blocking := n.Blocking(n.Slots)
-	switch {
-	case err != nil || len(blocking) == 0:
+	if err != nil || len(blocking) == 0 {
 		return why
-	case n.Slots > 0:
-		return slotsFailure(name, n.Slots, heldBy(blocking))
 	}
-	return heldFailure(name, heldBy(blocking))
+	return f.heldFailure(name, heldBy(blocking))
 }
 
 // start begins to start the command under the lock. It runs when f.process.Started says so.

@@ -3,8 +3,10 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +23,7 @@ func (f *front) acquireOnce(ctx context.Context, opts []padlock.Option) (err err
 		f.lock, err = newest.Acquire(ctx, f.locker, f.name, opts...)
 		return err
 	}
-	if len(f.set.also) == 0 && !f.set.path {
+	if len(f.set.also) == 0 && !f.set.path && f.set.weight == 0 {
 		f.lock, err = f.locker.Acquire(ctx, f.name, opts...)
 		return err
 	}
@@ -118,7 +120,7 @@ func (f *front) files() (files []*os.File, err error) {
 func (f *front) otherFences() string {
 	fences := url.Values{}
 	for _, lock := range f.locks() {
-		if lock != f.lock && lock.Fence() != 0 && !f.isFolder(lock) {
+		if lock.Name() != f.name && lock.Fence() != 0 && !f.isFolder(lock) {
 			fences.Set(lock.Name(), strconv.FormatUint(lock.Fence(), 10))
 		}
 	}
@@ -139,6 +141,9 @@ func lockOfError(err error, name string) string {
 
 // title returns the text that describes a lock in messages.
 func (f *front) title(name string) string {
+	if f.set.weight > 0 {
+		return fmt.Sprintf("%d slots of %s", f.set.weight, show(name))
+	}
 	if f.lock != nil && f.lock.Slot() >= 0 {
 		return title(fast.SlotName(name, f.lock.Slot()))
 	}
@@ -153,7 +158,7 @@ func (f *front) titles() string {
 			titles = append(titles, f.title(lock.Name()))
 		}
 	}
-	return strings.Join(titles, ", ")
+	return strings.Join(slices.Compact(titles), ", ")
 }
 
 // explain explains why the lock of this run was not taken. If the run uses slots, the message names
@@ -161,15 +166,24 @@ func (f *front) titles() string {
 func (f *front) explain(name string, err error) *failure {
 	var held *padlock.HeldError
 	if f.set.slots > 0 && errors.As(err, &held) && !errors.Is(err, padlock.ErrUncertain) {
-		return slotsFailure(name, int(f.set.slots), held)
+		return f.heldFailure(name, held)
 	}
 	return f.app.explain(name, err)
+}
+
+// heldFailure returns the failure that names the holders of the lock or, with --slots, of its slots.
+func (f *front) heldFailure(name string, held *padlock.HeldError) *failure {
+	failed := heldFailure(name, held)
+	if f.set.slots > 0 {
+		failed.note.Message = f.set.heldText(name, held, time.Now())
+	}
+	return failed
 }
 
 // heldText returns a text that names the holders of the lock or, with --slots, of its slots.
 func (set *runFlags) heldText(name string, held *padlock.HeldError, now time.Time) string {
 	if set.slots > 0 {
-		return slotsText(name, int(set.slots), held, now)
+		return slotsText(name, int(set.slots), int(set.weight), held, now)
 	}
 	return heldText(name, held, now)
 }

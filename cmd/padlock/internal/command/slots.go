@@ -2,33 +2,34 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/driver/fast"
 )
-
-// slotsFailure returns the failure that names the holders of the slots.
-func slotsFailure(name string, slots int, held *padlock.HeldError) *failure {
-	f := heldFailure(name, held)
-	f.note.Message = slotsText(name, slots, held, time.Now())
-	return f
-}
 
 // namedHolders is the largest number of slot holders that a message names.
 const namedHolders = 3
 
 // slotsText returns a text that names the holders of the slots.
-func slotsText(name string, slots int, held *padlock.HeldError, now time.Time) string {
+func slotsText(name string, slots, weight int, held *padlock.HeldError, now time.Time) string {
 	text := fmt.Sprintf("all %d slots of %s are held", slots, show(name))
-	if slots == 1 {
+	switch {
+	case weight > 1:
+		text = fmt.Sprintf("fewer than %d of the %d slots of %s are free; the others are held", weight, slots, show(name))
+	case slots == 1:
 		text = fmt.Sprintf("the only slot of %s is held", show(name))
 	}
 	var by []string
-	for i, h := range held.Holds {
+	holds := slices.CompactFunc(slices.Clone(held.Holds), func(a, b driver.Hold) bool { // with --weight a holder has several
+		return !a.Cooling && !b.Cooling && holderName(a) == holderName(b)
+	})
+	for i, h := range holds {
 		if i == namedHolders {
-			by = append(by, fmt.Sprintf("%d more (padlock status --slots %d %s lists them)", len(held.Holds)-i, slots, show(name)))
+			by = append(by, fmt.Sprintf("%d more (padlock status --slots %d %s lists them)", len(holds)-i, slots, show(name)))
 			break
 		}
 		if h.Cooling {
