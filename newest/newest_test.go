@@ -119,6 +119,35 @@ func TestNewestDies(t *testing.T) {
 	})
 }
 
+// TestNewestTakesOver: break beside a newest caller that waits is a take-over without a window. The holder
+// does not leave, and an older caller has waited for longer.
+func TestNewestTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		l := newLocker(t, s)
+		if _, err := newest.Acquire(t.Context(), l, "deploy"); err != nil {
+			t.Fatal(err)
+		}
+		older := arrive(t, newLocker(t, s), time.Second)
+		<-time.After(time.Second)
+		newer := arrive(t, newLocker(t, s), time.Second)
+		<-time.After(time.Second)
+		state, err := l.Inspect(t.Context(), "deploy")
+		if err == nil {
+			_, err = l.Break(t.Context(), "deploy", state.Fence)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-newer.result; err != nil {
+			t.Errorf("the newer caller: %v", err)
+		}
+		if err := <-older.result; !errors.Is(err, newest.ErrSuperseded) || older.ran.Load() {
+			t.Errorf("the older caller: %v", err)
+		}
+	})
+}
+
 // TestAsksTheHolder: the holder learns that a newer caller has arrived.
 func TestAsksTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

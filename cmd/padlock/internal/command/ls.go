@@ -16,17 +16,20 @@ import (
 )
 
 func (a *app) lsCommand() *cobra.Command {
-	return &cobra.Command{
+	var host string
+	c := &cobra.Command{
 		Use:   "ls [FLAGS] [PREFIX]",
 		Short: "List the locks that are held",
 		Long: `ls lists the locks that are held, are cooling down or have waiters, sorted by name.
 With PREFIX it lists only names that begin with PREFIX. If there are none it prints
 nothing and exits with 0. A name with slots (run --slots) has a line for each slot that
-is held; WAITING counts the callers that wait for a slot. With --json it prints one
+is held; WAITING counts the callers that wait for a slot. With --host it lists what the
+processes of one host hold, for example before it is shut down. With --json it prints one
 object per line. If the store knows only some of the locks, ls prints these, says why
 and exits with 69.`,
 		Example: `  padlock ls
   padlock ls deploy/
+  padlock ls --host .
   padlock ls --json | jq -r .name`,
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
@@ -36,11 +39,24 @@ and exits with 69.`,
 			return nil
 		},
 		ValidArgsFunction: a.completeName,
-		RunE:              func(c *cobra.Command, args []string) error { return a.list(c.Context(), strings.Join(args, "")) },
+		RunE:              func(c *cobra.Command, args []string) error { return a.list(c.Context(), strings.Join(args, ""), host) },
 	}
+	c.Flags().StringVar(&host, "host", "", "only what processes of `HOST` hold; a dot is this host")
+	return c
 }
 
-func (a *app) list(ctx context.Context, prefix string) error {
+// onHost returns the names of which a process of host holds the lock or a slot, with these holds only.
+func onHost(names []sampler.Name, host string) (held []sampler.Name) {
+	for _, n := range names {
+		n.Holds = slices.DeleteFunc(n.Holds, func(h sampler.Hold) bool { return h.Host != host })
+		if len(n.Holds) > 0 {
+			held = append(held, n)
+		}
+	}
+	return held
+}
+
+func (a *app) list(ctx context.Context, prefix, host string) error {
 	l, err := a.looker(ctx, "")
 	if err != nil {
 		return err
@@ -48,6 +64,12 @@ func (a *app) list(ctx context.Context, prefix string) error {
 	defer a.close(l)
 	states, incomplete := l.List(ctx, prefix)
 	names := sampler.DescribeAll(states, time.Now())
+	if host == "." {
+		host, _ = os.Hostname()
+	}
+	if host != "" {
+		names = onHost(names, host)
+	}
 	switch {
 	case len(names) == 0 && incomplete != nil:
 		return a.holdersUnknown("", incomplete)

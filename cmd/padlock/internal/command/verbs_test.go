@@ -156,7 +156,7 @@ func TestListThatIsIncomplete(t *testing.T) {
 		var out bytes.Buffer
 		a := &app{program: p, stdout: &out, stderr: io.Discard, json: c.json}
 		var f *failure
-		if err := a.list(t.Context(), ""); !errors.As(err, &f) || f.status != exitUnavailable || !strings.Contains(f.Error(), c.said) {
+		if err := a.list(t.Context(), "", ""); !errors.As(err, &f) || f.status != exitUnavailable || !strings.Contains(f.Error(), c.said) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if got := out.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
