@@ -12,7 +12,9 @@ import (
 //	do.go                     the methods that use those of the next line
 //	acquire.go, all.go        the methods that take one lock, or several
 //	token.go                  a call with a token of the caller that may wait
-//	slots*.go, lockset.go     calls that make several attempts: for permits, and for several names
+//	taking.go, paths.go,      calls that make several attempts: for several names, for folders,
+//	weight.go, slots*.go,     for permits
+//	lockset.go
 //	wait.go                   the wait: the line of the Locker, the queue of the store
 //	lock.go, convert.go       what the holder can do
 //	release.go, handover.go   the release, and the hand-over to a waiter

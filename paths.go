@@ -16,6 +16,8 @@ import (
 // long, and is written as package path's Clean writes it, without "." and ".."; otherwise the error
 // is ErrInvalid.
 //
+// Without Paths, a lock on src and one on src/server do not exclude each other.
+//
 // The lock on a path is an exclusive lock on its own name, and a shared lock on the name of each
 // folder above it. So a lock on the plain name src, too, excludes every path in src, but one on the
 // plain name src/server does not exclude the path src. Names and Fences have the folders as well;
@@ -73,13 +75,15 @@ func (t *taking) preparePath(a *attempt, name string) {
 	}
 }
 
-// raiseFolders makes the fences of the folders at least as great as those of the paths, so that a
-// later lock on a folder gets a greater one. RaiseFence succeeds only while the folder is held. So
-// nobody has locked the folder since, and the order holds even if this process is paused now.
+// raiseFolders makes the fences of all names as great as the greatest of them, which is that of a path
+// below them. So a later lock on a folder gets a greater one. RaiseFence succeeds only while the folder
+// is held: nobody has locked it since, and the order holds even if this process is paused now.
 func (t *taking) raiseFolders() error {
 	raiser, ok := driver.As[driver.FenceRaiser](t.l.store)
 	if ok = ok && t.l.can(driver.AbilityFenceRaiser); !ok {
-		t.hideFences()
+		for _, h := range t.holds {
+			t.setFence(h, 0) // the store cannot keep them in the order of the paths
+		}
 		return nil
 	}
 	var top uint64
@@ -87,9 +91,10 @@ func (t *taking) raiseFolders() error {
 		top = max(top, h.fencing())
 	}
 	for _, h := range t.holds {
-		if !h.isShared() || top == 0 {
+		if h.fencing() == top {
 			continue
 		}
+		t.setFence(h, top) // first, so that no renewal finds a fence in the store that it does not know
 		if err := t.raise(raiser, h, top); err != nil {
 			h.noticeLoss(err)
 			return cmp.Or(t.firstLoss(), failed(OpAcquire, h.name, callerError(t.ctx, err)))
@@ -108,11 +113,8 @@ func (t *taking) raise(raiser driver.FenceRaiser, h *hold, fence uint64) error {
 	}
 }
 
-// hideFences makes all fences 0, on a store that cannot keep them in the order of the paths.
-func (t *taking) hideFences() {
+func (t *taking) setFence(h *hold, fence uint64) {
 	t.l.mu.Lock()
 	defer t.l.unlock()
-	for _, h := range t.holds {
-		h.fence = 0
-	}
+	h.fence = fence
 }

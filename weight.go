@@ -11,6 +11,8 @@ import (
 // different sizes that shares n units: of memory, of connections, of graphics cards. A weight is 1 to
 // n, and only one name may be given; otherwise the error is ErrInvalid, as it is from Acquire and Do.
 //
+// Without Weight, Slots lets Acquire take one permit, and AcquireAll refuses it.
+//
 // Each permit is a lock of its own, with a number and a fence: Locks.Slots has the numbers. The permits
 // are those of Slots, so callers with a weight and callers of Acquire share the n units.
 //

@@ -147,6 +147,26 @@ func TestFencesOfPaths(t *testing.T) {
 	}
 }
 
+// A call may take a folder and a path in it. A later lock on the folder has a greater fence than both.
+func TestFenceOfFolderAndPath(t *testing.T) {
+	l := newLocker(t, farAhead{memstore.New()})
+	release(t, acquire(t, l, "a/b"))
+	both, err := l.AcquireAll(t.Context(), []string{"a", "a/b"}, padlock.Paths(), padlock.TTL(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := max(both.Lock("a").Fence(), both.Lock("a/b").Fence())
+	if err := errors.Join(both.Lock("a").Extend(t.Context(), time.Second), both.Release()); err != nil {
+		t.Error(err)
+	}
+	folder, err := l.AcquireAll(t.Context(), []string{"a"}, padlock.Paths())
+	if err != nil {
+		t.Fatal(err)
+	}
+	safety.Rises(t, folder.Lock("a").Fence(), before)
+	folder.Release()
+}
+
 // cannotRaise is a store without driver.FenceRaiser.
 type cannotRaise struct{ driver.Store }
 
@@ -322,7 +342,7 @@ func walkPaths(t *testing.T, f *forest, store padlock.Store, r *rand.Rand) {
 		if r.IntN(4) == 0 {
 			<-all.Context().Done() // it dies
 			f.over(id)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			f.gone(id)
 			continue
 		}

@@ -112,7 +112,7 @@ func TestLargeRequestIsServed(t *testing.T) {
 					return
 				}
 				enter(who)
-				time.Sleep(work)
+				<-time.After(work)
 				release(t, k)
 			})
 			synctest.Wait()
@@ -127,7 +127,7 @@ func TestLargeRequestIsServed(t *testing.T) {
 				return
 			}
 			enter("large")
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			all.Release()
 		})
 		synctest.Wait()
@@ -170,67 +170,36 @@ func TestWeightsDoNotWaitInACircle(t *testing.T) {
 	}
 }
 
+// permits are those of a name that somebody believes to have.
+type permits struct {
+	mu   sync.Mutex
+	held map[int]bool
+}
+
+func (p *permits) enter(t *testing.T, slots []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, slot := range slots {
+		if p.held[slot] || slot >= 10 {
+			safety.TwoHold(t, "permit %d", slot)
+		}
+		p.held[slot] = true
+	}
+}
+
+func (p *permits) leave(slots []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, slot := range slots {
+		delete(p.held, slot)
+	}
+}
+
 func weigh(t *testing.T, s driver.Store, seed uint64, deaths bool) {
-	o := padlock.Wait(10 * time.Minute) // otherwise they wait for each other
-	if deaths {
-		o = padlock.NoRenewal()
-	}
-	var mu sync.Mutex
-	holders := map[int]bool{} // the permits that somebody believes to have
-	enter := func(slots []int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, slot := range slots {
-			if holders[slot] || slot >= 10 {
-				safety.TwoHold(t, "permit %d", slot)
-			}
-			holders[slot] = true
-		}
-	}
-	leave := func(slots []int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, slot := range slots {
-			delete(holders, slot)
-		}
-	}
+	p := &permits{held: map[int]bool{}}
 	var wg sync.WaitGroup
 	for c := range uint64(6) {
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(seed, c))
-			l := padlock.New(s, padlock.KeepStoreOpen(), padlock.TTL(2*time.Second))
-			defer l.Close(context.Background())
-			for range 12 {
-				n, ctx, cancel := 10-2*r.IntN(2), t.Context(), context.CancelFunc(func() {})
-				if r.IntN(4) == 0 {
-					ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(3000))*time.Millisecond)
-				}
-				all, err := l.AcquireAll(ctx, []string{"gpu"}, padlock.Slots(n), padlock.Weight(1+r.IntN(8)), o)
-				cancel()
-				if err != nil {
-					if !errors.Is(err, context.DeadlineExceeded) && !(deaths && errors.Is(err, padlock.ErrLost)) {
-						t.Error(err)
-					}
-					continue
-				}
-				enter(all.Slots())
-				dies := r.IntN(5) == 0 && deaths
-				if r.IntN(6) == 0 {
-					breakGate(t.Context(), s, "gpu", n)
-				}
-				if dies {
-					<-all.Context().Done()
-					leave(all.Slots())
-					continue
-				}
-				select {
-				case <-all.Context().Done():
-				case <-time.After(time.Duration(r.IntN(800)) * time.Millisecond):
-				}
-				leave(all.Slots())
-				all.Release()
-			}
-		})
+		wg.Go(func() { weighOnce(t, s, p, rand.New(rand.NewPCG(seed, c)), deaths) })
 	}
 	wg.Wait()
 	l := newLocker(t, s)
@@ -239,4 +208,44 @@ func weigh(t *testing.T, s driver.Store, seed uint64, deaths bool) {
 		t.Fatalf("all units at the end: %v", err)
 	}
 	all.Release()
+}
+
+// weighOnce is one process.
+func weighOnce(t *testing.T, s driver.Store, p *permits, r *rand.Rand, deaths bool) {
+	o := padlock.Wait(10 * time.Minute) // otherwise they wait for each other
+	if deaths {
+		o = padlock.NoRenewal()
+	}
+	l := padlock.New(s, padlock.KeepStoreOpen(), padlock.TTL(2*time.Second))
+	defer l.Close(context.Background())
+	for range 12 {
+		n, ctx, cancel := 10-2*r.IntN(2), t.Context(), context.CancelFunc(func() {})
+		if r.IntN(4) == 0 {
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(r.IntN(3000))*time.Millisecond)
+		}
+		all, err := l.AcquireAll(ctx, []string{"gpu"}, padlock.Slots(n), padlock.Weight(1+r.IntN(8)), o)
+		cancel()
+		if err != nil {
+			if !errors.Is(err, context.DeadlineExceeded) && !(deaths && errors.Is(err, padlock.ErrLost)) {
+				t.Error(err)
+			}
+			continue
+		}
+		p.enter(t, all.Slots())
+		dies := r.IntN(5) == 0 && deaths
+		if r.IntN(6) == 0 {
+			breakGate(t.Context(), s, "gpu", n)
+		}
+		work := time.Duration(r.IntN(800)) * time.Millisecond
+		if dies {
+			work = time.Hour
+		}
+		select {
+		case <-all.Context().Done():
+		case <-time.After(work):
+		}
+		if p.leave(all.Slots()); !dies {
+			all.Release()
+		}
+	}
 }
