@@ -39,6 +39,7 @@ var examples = map[string]struct {
 	"padlock completion": {elsewhere: "they write to places of root; testdata/script/complete.txtar"},
 	"padlock version":    {before: "jq() { cat; }"},
 	"padlock man":        {before: `man() { cat; }`},
+	"padlock report":     {},
 	"padlock ask":        {before: "systemctl() { :; }"},
 	"padlock break":      {elsewhere: "the fence is one that somebody read; testdata/redis/break.txtar"},
 	"padlock stores":     {elsewhere: "one asks a server; testdata/script/stores.txtar"},

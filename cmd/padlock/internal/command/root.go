@@ -132,7 +132,7 @@ does the job, or only one machine, with a store on a server such as Redis.
 	addGroup(root, "Work under a lock:", a.runCommand())
 	addGroup(root, "Inspect:", a.statusCommand(), a.lsCommand(), a.topCommand(), a.historyCommand(), a.serveCommand())
 	addGroup(root, "Long-lived locks (by key):", a.acquireCommand(), a.extendCommand(), a.adoptCommand(), a.releaseCommand(), a.keyCommand())
-	addGroup(root, "Emergency:", a.askCommand(), a.breakCommand())
+	addGroup(root, "Emergency:", a.reportCommand(), a.askCommand(), a.breakCommand())
 	addGroup(root, "Where locks are kept:", a.storesCommand(), a.schemaCommand(), a.doctorCommand())
 	root.AddCommand(a.completionCommand(), a.manCommand(), a.versionCommand())
 	inPadlocksWords(root)
