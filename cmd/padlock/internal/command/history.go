@@ -28,11 +28,17 @@ Redis or in SQL, in the store, so that all machines share the history. A run wit
 an end either holds the lock ("running"), or was killed together with padlock ("no end
 recorded").
 
+--overlaps answers whether two runs worked at once, between --since and --until. The
+fences are the proof of the order, and a run is placed in the time of the store's clock,
+so that differences of the hosts' clocks do not count. The exit status is 1 if it finds
+an overlap.
+
 --prometheus prints the time of the last success of every name, and other figures, in
 the text format of Prometheus, for example for the textfile collector of node_exporter.
 
 Exit status:
   0    done, even if there are no runs
+  1    --overlaps: two runs worked at once
   64   the command line or the store's URL is wrong
   69   the store or a part of the history cannot be read; the rest is shown
   74   the output could not be written`
@@ -46,6 +52,7 @@ func (a *app) historyCommand() *cobra.Command {
 		Example: `  padlock history
   padlock history --failed --since 12h
   padlock history --host web-3 -n 10 nightly-report
+  padlock history --overlaps --since 02:00 --until 02:10 nightly-report
   padlock history --json nightly-report | jq 'select(.outcome != "success")'
   padlock history --prometheus > /var/lib/node_exporter/padlock_runs.new`,
 		DisableFlagsInUseLine: true,
@@ -57,6 +64,10 @@ func (a *app) historyCommand() *cobra.Command {
 				return usage("--prometheus prints all names, so it takes no NAME")
 			case set.prometheus && *set != past{prometheus: true}:
 				return usage("--prometheus prints all figures, so it takes no filter")
+			case set.overlaps && (set.failed || set.host != "" || set.most != 0):
+				return usage("--overlaps compares all runs: leave out --failed, --host and -n")
+			case !set.overlaps && !set.until.IsZero():
+				return usage("--until is for --overlaps")
 			case len(args) == 1 && args[0] == "":
 				return usage("the name of the lock is empty")
 			case c.Flags().Changed("n") && set.most < 1:
@@ -72,6 +83,8 @@ func (a *app) historyCommand() *cobra.Command {
 	c.Flags().SortFlags = false
 	c.Flags().BoolVar(&set.failed, "failed", false, "only runs that failed, and names that are overdue")
 	c.Flags().Var(&set.since, "since", "only runs that began since then: `DURATION|TIME`, such as 12h, 2d, 22:00 or 2026-11-20")
+	c.Flags().BoolVar(&set.overlaps, "overlaps", false, "answer whether two runs worked at once")
+	c.Flags().Var(&set.until, "until", "with --overlaps: only until then, a time as for --since")
 	c.Flags().StringVar(&set.host, "host", "", "only runs on `HOST`, even if they were skipped there")
 	c.Flags().IntVarP(&set.most, "n", "n", 0, "at most `N` lines")
 	c.Flags().BoolVar(&set.prometheus, "prometheus", false, "print figures of all names in the text format of Prometheus")
@@ -110,6 +123,8 @@ func (a *app) showHistory(ctx context.Context, name string, set *past) error {
 		var jobs []history.Job
 		jobs, incomplete = log.Jobs(ctx, "", history.Filter{}, nil)
 		_ = history.WriteMetrics(&page, jobs) // a buffer takes everything
+	case set.overlaps:
+		incomplete = a.tellOverlaps(ctx, &page, l, log, name, set)
 	case name == "":
 		incomplete = a.tellJobs(ctx, &page, l, log, set)
 	default:

@@ -9,10 +9,10 @@ import (
 
 // past holds the flags of history.
 type past struct {
-	prometheus, failed bool
-	since              moments
-	host               string
-	most               int
+	prometheus, failed, overlaps bool
+	since, until                 moments
+	host                         string
+	most                         int
 }
 
 func (p *past) filter() history.Filter {

@@ -68,6 +68,7 @@ func (r *recording) recordRunEnd(ended time.Time, status int, signal, reason str
 	if r == nil {
 		return nil
 	}
+	ended = r.run.Start.Add(ended.Sub(r.run.Start)) // so that a clock that was set meanwhile does not change how long it took
 	r.run.End, r.run.Exit, r.run.Signal, r.run.Reason = ended, status, signal, reason
 	r.w.Put(r.run)
 	return r.wait()
