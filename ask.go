@@ -83,8 +83,8 @@ func (l *Locker) ask(ctx context.Context, name, reason string) (Question, error)
 		return q, held
 	}
 	earlier, fence, err := l.question(ctx, name)
-	if err != nil || earlier.Fence == q.Fence {
-		return earlier, err
+	if err != nil || earlier.Fence >= q.Fence {
+		return earlier, err // if it is greater, a new holder has been asked since state was read
 	}
 	// That question was for a holder that has left. If the store cannot break it, it ends within a
 	// minute, and the caller learns of it as of any lock that is held.

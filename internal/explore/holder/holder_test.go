@@ -96,32 +96,50 @@ const ttl = 3 * time.Second
 // held are the steps after which A has the lock.
 var held = []string{"A calls TryAcquire", "A's acquire arrives and is answered"}
 
+// both are the steps after which A and B have locks of one Locker.
+var both = append(held[:2:2], "B calls TryAcquire", "B's acquire arrives and is answered")
+
+// again are the steps after which A has the lock again.
+var again = []string{"A calls Release", "A's release arrives and is answered", "A calls TryAcquire", "A's acquire with token 2 arrives and is answered"}
+
+// late are the steps after which A has the lock again, while B's Ask has seen it with its former fence.
+var late = slices.Concat(held, []string{"B calls Ask", "B's look arrives and is answered"}, again)
+
+// asked are the steps after which A has the lock again, and B's question is still there.
+var asked = slices.Concat(held, []string{"B calls Ask", "B's look arrives and is answered", "B's question arrives and is answered"}, again)
+
 // waiting are the steps after which A waits for B.
 var waiting = []string{"B calls Acquire", "B's acquire arrives and is answered", "A calls Acquire", "A's acquire arrives and is answered"}
 
 var (
 	tries = []string{callTry}
 	waits = []string{callAcquire, callCancel}
+
+	askers = []string{callTry, callAsk}
 )
 
 var spaces = []space{
-	{name: "one caller", calls: tries, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 8, deep: 11},
-	{name: "two tries", calls: tries, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, deep: 9},
-	{name: "two wait", calls: waits, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
-	{name: "waits for another", calls: waits, from: waiting, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
-	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 7, deep: 10, observed: true},
-	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 10, wait: time.Second},
-	{name: "Token", calls: tries, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 8, own: true},
-	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 9},
-	{name: "held", calls: tries, from: held, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 7},
-	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 2, late: 1, steps: 6, deep: 8, observed: true},
-	{name: "HoldAtLeast", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8, atLeast: 5 * time.Second},
-	{name: "HoldAtMost", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 0, steps: 6, deep: 9, most: 4 * time.Second, observed: true},
-	{name: "Shared", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
-	{name: "readers", calls: append(tries, callPromote, callCancel), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 6, shared: true},
-	{name: "modes", calls: append(tries, callPromote, callDemote), from: held, acquires: [2]int{1, 0}, asks: 2, faults: 2, late: 1, steps: 5, deep: 7, shared: true},
-	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 8, noRenewal: true, unasked: true, observed: true},
-	{name: "Export", calls: append(tries, callExport, callCheck), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 1, late: 0, steps: 7, deep: 9, noRenewal: true, unasked: true},
+	{name: "one caller", calls: tries, acquires: [3]int{2, 0}, faults: 2, late: 1, steps: 8, deep: 11},
+	{name: "two tries", calls: tries, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "two wait", calls: waits, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
+	{name: "waits for another", calls: waits, from: waiting, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
+	{name: "waits, once, observed", calls: waits, acquires: [3]int{1, 0}, faults: 2, late: 1, steps: 7, deep: 10, observed: true},
+	{name: "Wait", calls: waits, acquires: [3]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 10, wait: time.Second},
+	{name: "Token", calls: tries, acquires: [3]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 8, own: true},
+	{name: "Close", calls: append(waits, callClose), acquires: [3]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "held", calls: tries, from: held, acquires: [3]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 7},
+	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [3]int{1, 0}, asks: 1, faults: 2, late: 1, steps: 6, deep: 8, observed: true},
+	{name: "HoldAtLeast", calls: tries, from: held, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8, atLeast: 5 * time.Second},
+	{name: "HoldAtMost", calls: tries, from: held, acquires: [3]int{1, 1}, faults: 1, late: 0, steps: 6, deep: 9, most: 4 * time.Second, observed: true},
+	{name: "Shared", calls: tries, from: held, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "readers", calls: append(tries, callPromote, callCancel), from: held, acquires: [3]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 6, shared: true},
+	{name: "modes", calls: append(tries, callPromote, callDemote), from: held, acquires: [3]int{1, 0}, asks: 2, faults: 2, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [3]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 8, noRenewal: true, unasked: true, observed: true},
+	{name: "batch", calls: tries, from: both, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8, batch: true},
+	{name: "asked", calls: askers, from: held, acquires: [3]int{2}, asks: 1, askers: 1, faults: 1, late: 1, steps: 6, deep: 9},
+	{name: "a question of before", calls: askers, from: asked, acquires: [3]int{2}, asks: 2, askers: 1, faults: 1, late: 1, steps: 6, deep: 9},
+	{name: "two ask", calls: askers, from: late, acquires: [3]int{2}, asks: 1, askers: 2, steps: 7, deep: 10},
+	{name: "Export", calls: append(tries, callExport, callCheck), from: held, acquires: [3]int{1, 0}, asks: 1, faults: 1, late: 0, steps: 7, deep: 9, noRenewal: true, unasked: true},
 }
 
 func TestHolder(t *testing.T) {
