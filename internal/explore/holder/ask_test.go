@@ -43,7 +43,6 @@ type asks struct {
 
 	seen     uint64 // the fence of the holder that the Ask under way has found
 	heard    []byte // what became of the requests of that Ask
-	granted  int    // how many questions there had been when it looked at the question
 	promised uint64 // the fence in the question that the last Ask has left or found
 	until    time.Duration
 }
@@ -99,14 +98,10 @@ func (s *theStore) applyAsk(r *request, state *named, now decide.Now) {
 	switch r.op {
 	case opLook:
 		r.result.state, r.result.fence = state.Report(r.name, now, time.Now()), s.foundIn(state)
-		if r.name == questions {
-			s.asks[r.who].granted = s.granted
-		}
 	case opBreak:
 		r.result.fence, r.result.err = state.Break(r.seen, now)
 	case opQuestion:
 		if h, r.result.err = state.Acquire(&r.acquire, now); r.result.err == nil {
-			s.granted++
 			r.result.grant = driver.Grant{Fence: h.Fence, TTL: h.Until.Sub(now.At)}
 		}
 	}
@@ -155,8 +150,6 @@ func (c *caller) judgeAnswer(q question) error {
 		return nil
 	case errors.Is(q.err, driver.ErrLost) && a.seen == 0:
 		return nil
-	case errors.Is(q.err, driver.ErrHeld) && a.granted != w.granted:
-		return nil // somebody else has asked since it looked
 	}
 	return fmt.Errorf("Ask returns %w, and it has heard %s", q.err, a.heard)
 }
@@ -202,7 +195,7 @@ func (c *caller) judgeAsked() error {
 func (c *caller) askKey(k *key) {
 	w, a := c.w, &c.w.asks[c.who]
 	if c.who > 0 {
-		k.add(fmt.Sprint(k.fence(a.seen), string(a.heard), w.granted-a.granted > 0, k.fence(a.promised), max(a.until-w.at(), 0)))
+		k.add(fmt.Sprint(k.fence(a.seen), string(a.heard), k.fence(a.promised), max(a.until-w.at(), 0)))
 		return
 	}
 	shown := false

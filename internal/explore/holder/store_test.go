@@ -27,10 +27,9 @@ type theStore struct {
 	// has confirmed, how many renewals had a result, and how many of these had no reply.
 	confirmed, renewals, failed [3]uint64
 
-	asks    [3]asks           // of each caller
-	cutOff  []*request        // the renewals of several locks that were cancelled since the last rest
-	granted int               // how many questions there have been
-	askers  map[string]uint64 // the fence in the question of a token
+	asks   [3]asks           // of each caller
+	cutOff []*request        // the renewals of several locks that were cancelled since the last rest
+	askers map[string]uint64 // the fence in the question of a token
 }
 
 // A named is a name and its state.
