@@ -89,6 +89,7 @@ func (c *caller) ask(call string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.call, c.overAtCall, c.cancel, c.cancelled = call, c.over, cancel, false
 	clear(c.w.facts[c.token].asked)
+	c.w.facts[c.token].demoting = 0
 	c.asks++
 	c.start(func() {
 		switch call {

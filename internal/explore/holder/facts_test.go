@@ -31,12 +31,15 @@ type facts struct {
 	lossTold  bool             // a reply has said that the lock is lost
 	released  bool             // a release has found the lock
 	outcome   driver.Outcome
-	replied   bool   // a release was answered, with outcome
-	over      bool   // the holder has stopped, or had to
-	leaving   bool   // the caller has called Release
-	late      bool   // an acquire came after its sender had left, and no release came later
-	releasing bool   // a release was sent
-	log       []byte // what became of the requests, since the Locker was at rest
+	replied   bool          // a release was answered, with outcome
+	over      bool          // the holder has stopped, or had to
+	cleaned   time.Duration // until when its clean-up is repeated
+	demoting  time.Duration // the end of the patience for its last demotion
+	keep      time.Duration // the cool-down that its last release asked for
+	leaving   bool          // the caller has called Release
+	late      bool          // an acquire came after its sender had left, and no release came later
+	releasing bool          // a release was sent
+	log       []byte        // what became of the requests, since the Locker was at rest
 	broken    error
 }
 
@@ -56,11 +59,17 @@ func (f *facts) noteSent(r *request) {
 			f.broken = fmt.Errorf("a renewal is sent after the release")
 		}
 		f.tried, f.trying = r.sent, true
+	case opDemote:
+		f.demoting = r.deadline
 	case opRelease:
 		if f.trying {
 			f.broken = fmt.Errorf("a release is sent while a renewal is under way")
 		}
-		f.releasing = true
+		if f.releasing, f.keep = true, r.keep; r.cleanUp && f.cleaned == 0 {
+			if f.cleaned = r.sent + ttl; f.leaving && !f.replied {
+				f.cleaned += max(0, f.usable()-r.sent)
+			}
+		}
 	}
 }
 

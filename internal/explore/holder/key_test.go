@@ -71,7 +71,7 @@ func (w *world) keyOf(callers []*caller) string {
 		}
 	}
 	for _, a := range w.asks {
-		k.fences = append(k.fences, a.seen, a.sees, a.promised)
+		k.fences = append(k.fences, a.seen, a.promised)
 	}
 	for _, c := range w.callers {
 		if c.lock != nil {
@@ -124,7 +124,7 @@ func (c *caller) key(k *key) {
 	if c.lock != nil {
 		f := w.facts[c.token]
 		k.add(holdKey(k, c.lock.hold))
-		k.add(fmt.Sprint(c.over, max(f.usable()-w.at(), 0), max(c.most-w.at(), 0), f.tried > 0, f.trying, f.cut, f.lossTold, f.released, f.replied))
+		k.add(fmt.Sprint(c.over, max(f.usable()-w.at(), 0), max(c.most-w.at(), 0), f.tried > 0, f.trying, f.cut, f.lossTold, f.released, f.replied, f.keep))
 		switch {
 		case c.over:
 		case f.trying:
@@ -135,7 +135,7 @@ func (c *caller) key(k *key) {
 			k.add(fmt.Sprint("planned", max(f.planned-w.at(), 0)))
 		}
 		if op := askedBy[c.call]; op != "" {
-			k.add(fmt.Sprint("asked", f.asked[op], f.asked[opCheck], c.overAtCall))
+			k.add(fmt.Sprint("asked", class(f.asked[op]), class(f.asked[opCheck]), c.overAtCall, max(f.demoting-w.at(), 0)))
 		}
 	}
 	c.face.key(k)
@@ -153,8 +153,8 @@ func (c *caller) key(k *key) {
 	for _, t := range logged {
 		f := w.facts[t]
 		k.add(fmt.Sprint(k.token(t), string(f.log), f.released, f.late, f.releasing))
-		if c.face.open() > 0 {
-			k.add(fmt.Sprint(w.at() - f.first))
+		if f.cleaned > 0 && c.face.open() > 0 {
+			k.add(fmt.Sprint("cleaned", max(f.cleaned-w.at(), -time.Second/2)))
 		}
 	}
 }

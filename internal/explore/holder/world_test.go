@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,8 @@ type space struct {
 	batch     bool // the callers have one Locker, and a name each
 	askers    int  // callers that only ask the holder, which looks for questions
 	visits    atomic.Int64
+	known     sync.Map     // one node for each key
+	met       atomic.Int64 // nodes whose key was known
 }
 
 func (s *space) options(who string) (all []padlock.Option) {
