@@ -33,6 +33,9 @@ const (
 
 var questions = fast.AskName(tasks[0])
 
+// asksFor reports whether a question with a fence is for the holder with another one.
+func asksFor(question, holder uint64) bool { return question >= holder }
+
 func (r *request) isAsk() bool { return r.op == opLook || r.op == opQuestion || r.op == opBreak }
 
 // asks is what a caller of such a space has heard.
@@ -141,7 +144,7 @@ func (c *caller) judgeAnswer(q question) error {
 	state := w.named(questions)
 	live := w.foundIn(state)
 	switch {
-	case q.err == nil && (a.seen == 0 || live < a.seen || q.Fence < a.seen):
+	case q.err == nil && (a.seen == 0 || !asksFor(live, a.seen) || !asksFor(q.Fence, a.seen)):
 		return fmt.Errorf("Ask returns a question to the holder with fence %d, but it has found the fence %d, and the store has a question with fence %d", q.Fence, a.seen, live)
 	case q.err == nil:
 		a.promised, a.until = live, until(state.Holds[len(state.Holds)-1].Until)
@@ -169,9 +172,9 @@ func (c *caller) judgeAsked() error {
 	q, _ := padlock.QuestionFrom(c.ctx)
 	live, now := w.foundIn(w.named(questions)), w.at()
 	switch {
-	case shown && a.sees < fence:
+	case shown && !asksFor(a.sees, fence):
 		return safety.ErrBroken("the holder with fence %d is shown a question with fence %d", fence, q.Fence)
-	case !shown && a.sees >= fence:
+	case !shown && asksFor(a.sees, fence):
 		return fmt.Errorf("a look has found a question, and the holder is not asked")
 	case shown && q.Fence != a.sees:
 		return fmt.Errorf("the question has fence %d, and a look has found %d", q.Fence, a.sees)
@@ -179,7 +182,7 @@ func (c *caller) judgeAsked() error {
 		return fmt.Errorf("the holder has not looked since %v", a.looked)
 	}
 	for _, asker := range w.asks {
-		if asker.promised >= fence && now < asker.until && live < fence {
+		if asksFor(asker.promised, fence) && now < asker.until && !asksFor(live, fence) {
 			return fmt.Errorf("Ask has left a question to the holder with fence %d, and the store has one with fence %d", fence, live)
 		}
 	}
@@ -204,5 +207,5 @@ func (c *caller) askKey(k *key) {
 		shown = true
 	default:
 	}
-	k.add(fmt.Sprint(shown, c.lock != nil && a.sees >= c.lock.Fence(), a.looking, w.at()-a.looked))
+	k.add(fmt.Sprint(shown, c.lock != nil && asksFor(a.sees, c.lock.Fence()), a.looking, w.at()-a.looked))
 }

@@ -96,24 +96,7 @@ func (w *world) keyOf(callers []*caller) string {
 // key writes the state of c, what is under way for it, and the facts that the judge knows.
 func (c *caller) key(k *key) {
 	w := c.w
-	for _, r := range w.sorted() {
-		if r.who != c.who {
-			continue
-		}
-		k.add(fmt.Sprint("r", r.op, k.token(r.token), r.cleanUp, r.applied, r.left, r.sent-w.at(), max(r.deadline-w.at(), 0), r.ttl, r.keep))
-		if r.applied {
-			for _, part := range r.each() {
-				a := &part.result
-				k.add(fmt.Sprint(class(a.err), a.outcome, k.fence(a.grant.Fence), a.grant.TTL))
-			}
-		}
-		for _, part := range r.parts {
-			k.add(fmt.Sprint(part.name, k.token(part.token)))
-		}
-		if r.isAsk() {
-			k.add(fmt.Sprint(r.name, k.fence(r.seen), k.fence(w.askers[r.token])))
-		}
-	}
+	c.requestsKey(k)
 	if w.space.askers > 0 {
 		c.askKey(k)
 	}
@@ -155,6 +138,29 @@ func (c *caller) key(k *key) {
 		k.add(fmt.Sprint(k.token(t), string(f.log), f.released, f.late, f.releasing))
 		if f.cleaned > 0 && c.face.open() > 0 {
 			k.add(fmt.Sprint("cleaned", max(f.cleaned-w.at(), -time.Second/2)))
+		}
+	}
+}
+
+// requestsKey writes what is under way for c.
+func (c *caller) requestsKey(k *key) {
+	w := c.w
+	for _, r := range w.sorted() {
+		if r.who != c.who {
+			continue
+		}
+		k.add(fmt.Sprint("r", r.op, k.token(r.token), r.cleanUp, r.applied, r.left, r.sent-w.at(), max(r.deadline-w.at(), 0), r.ttl, r.keep))
+		if r.applied {
+			for _, part := range r.each() {
+				a := &part.result
+				k.add(fmt.Sprint(class(a.err), a.outcome, k.fence(a.grant.Fence), a.grant.TTL))
+			}
+		}
+		for _, part := range r.parts {
+			k.add(fmt.Sprint(part.name, k.token(part.token)))
+		}
+		if r.isAsk() {
+			k.add(fmt.Sprint(r.name, k.fence(r.seen), k.fence(w.askers[r.token])))
 		}
 	}
 }
