@@ -253,6 +253,7 @@ func (w *world) take(label string) bool {
 			if s.fault {
 				w.faults++
 			}
+			w.leaveRest()
 			s.do()
 			w.rest()
 			return true

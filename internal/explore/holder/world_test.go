@@ -122,6 +122,7 @@ func (w *world) rest() {
 	synctest.Wait() // a caller that has the lock now may have begun to look for questions
 	w.breaks(w.judge())
 	w.cutOff = nil
+	w.leaveRest()
 }
 
 // callers returns how many callers there are.
@@ -141,6 +142,21 @@ func (s *space) client(c *client) driver.Store {
 // all reports whether done is true of each caller.
 func (w *world) all(done func(*caller) bool) bool {
 	return !slices.ContainsFunc(w.callers, func(c *caller) bool { return !done(c) })
+}
+
+// leaveRest ends a rest. The explorer has read without a lock what the goroutines write from here on. The
+// race detector learns from the locks that this is over.
+func (w *world) leaveRest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, c := range w.callers {
+		if i > 0 && w.space.batch { // the same Locker
+			break
+		}
+		mu := pointer[sync.Mutex](field(c.face.locker, "mu"))
+		mu.Lock()
+		defer mu.Unlock()
+	}
 }
 
 // dropLate loses the requests whose senders have left, if there are too many of them.
@@ -203,6 +219,7 @@ func (w *world) finish(done func(*caller) bool) bool {
 		if !ok {
 			break
 		}
+		w.leaveRest()
 		w.passTo(e.at)
 	}
 	w.breaks(errForever)
