@@ -78,21 +78,28 @@ func (l *Locker) ask(ctx context.Context, name, reason string) (Question, error)
 	if err := r.Validate(g); err != nil {
 		return Question{}, err
 	}
-	_, held := l.store.Acquire(ctx, r)
-	if !errors.Is(held, ErrHeld) {
-		return q, held
+	return l.leaveQuestion(ctx, q, r)
+}
+
+// leaveQuestion takes the lock that keeps the question q, or returns the question that is there already.
+// A question to an earlier holder is broken. Another asker may do the same at the same time, so
+// leaveQuestion looks again.
+func (l *Locker) leaveQuestion(ctx context.Context, q Question, r driver.Request) (Question, error) {
+	for tries := 1; ; tries++ {
+		_, held := l.store.Acquire(ctx, r)
+		if !errors.Is(held, ErrHeld) {
+			return q, held
+		}
+		there, fence, err := l.question(ctx, q.Name)
+		if err != nil || there.Fence >= q.Fence {
+			return there, err // if its fence is greater, there is a new holder, and it has been asked
+		}
+		// If the store cannot break the question, it ends within a minute, and the caller learns of it as
+		// of any lock that is held.
+		if _, err := l.admin.Break(ctx, r.Name, fence); tries == 3 || errors.Is(err, errors.ErrUnsupported) {
+			return Question{}, held
+		}
 	}
-	earlier, fence, err := l.question(ctx, name)
-	if err != nil || earlier.Fence == q.Fence {
-		return earlier, err
-	}
-	// That question was for a holder that has left. If the store cannot break it, it ends within a
-	// minute, and the caller learns of it as of any lock that is held.
-	if _, err := l.admin.Break(ctx, r.Name, fence); errors.Is(err, errors.ErrUnsupported) {
-		return Question{}, held
-	}
-	_, err = l.store.Acquire(ctx, r)
-	return q, err
 }
 
 // canBeAsked reports whether the store can keep questions.

@@ -82,7 +82,7 @@ func (c *cleaner) addLate(what cleanUp, lease time.Duration) {
 	c.open++
 	now := c.l.clock.Now()
 	what.events = nil
-	c.askAgain(job{cleanUp: what, since: now, until: now.Add(lease + lateRequestDelay)})
+	c.askAgain(job{cleanUp: what, since: now, until: now.Add(lease)})
 }
 
 // startJob hands j to a worker. The caller holds mu.
@@ -110,7 +110,7 @@ func (c *cleaner) work() {
 	for len(c.jobs) > 0 {
 		j := c.jobs[0]
 		c.jobs = c.jobs[1:]
-		if c.l.clock.Now() >= j.until { // the lease ended while the job waited for a worker
+		if c.l.clock.Now() >= j.until && !j.again { // the lease ended while the job waited for a worker
 			c.dropped(j.cleanUp, errLateStart)
 			c.ended()
 			continue
@@ -157,9 +157,11 @@ func (c *cleaner) ended() {
 // askAgain repeats a clean-up after lateRequestDelay. A clean-up releases a lock that may have been
 // granted by a request whose reply was lost. That request, or its repetition, may still be on its
 // way, and the store may grant the lock when the request arrives. A second clean-up then releases
-// that lock too. No worker is blocked during the delay. The caller holds mu.
+// that lock too. The lease of that lock ends later, so the second clean-up has more time. It is sent
+// even if it begins after its end: the store has replied to the first one, so no clean-up was dropped.
+// No worker is blocked during the delay. The caller holds mu.
 func (c *cleaner) askAgain(j job) {
-	j.again = true
+	j.again, j.until = true, j.until.Add(lateRequestDelay)
 	c.late++
 	go func() {
 		err := c.l.sleep(c.ctx, lateRequestDelay)

@@ -155,7 +155,6 @@ func (h *hold) stop(ctx context.Context, keep time.Duration) (ending, context.Co
 	h.letGo = true
 	e.keep = max(keep, h.restOfAtLeast())
 	e.before = h.cause
-	e.usable = driver.Instant(h.usable.Load())
 	e.late = h.ranOut() || h.bond.over() // for example after a suspend
 	if h.renewing != nil {
 		silence, cancel := context.WithTimeout(ctx, driver.MaxSilence)
@@ -165,6 +164,7 @@ func (h *hold) stop(ctx context.Context, keep time.Duration) (ending, context.Co
 			e.before = h.cause // the renewal found that the lock is lost, or its time was over meanwhile
 		}
 	}
+	e.usable = driver.Instant(h.usable.Load()) // the renewal may have moved it
 	if ln := l.lines[h.name]; ln != nil {
 		e.next = h.nextInLine(ln, e.keep)
 	}

@@ -167,6 +167,40 @@ func TestALateRequestIsCleanedUpToo(t *testing.T) {
 	})
 }
 
+// The second request of a clean-up may be sent after the end of a short lease. The store has replied
+// to the first one, so the clean-up is not counted as dropped. The request is sent and repeated, because
+// what a late request took has a lease of its own.
+func TestACleanUpOfAShortLease(t *testing.T) {
+	for what, test := range map[string]struct {
+		trouble  trouble
+		requests int
+	}{
+		"all goes well":      {func(context.Context, int) error { return nil }, 2},
+		"a slow reply":       {first(1, func(context.Context, int) error { <-time.After(time.Second); return nil }), 2},
+		"the second is lost": {func(_ context.Context, n int) error { return map[int]error{1: errReset}[n] }, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newRemote()
+			store.reply("acquire", lost)
+			store.reply("release", test.trouble)
+			events := &recorder{}
+			l := newLocker(t, store, padlock.Observe(padlock.ObserverFunc(events.on)))
+			_, err := l.TryAcquire(t.Context(), "job", padlock.TTL(300*time.Millisecond))
+			wantOnly(t, err, "acquire", padlock.ErrUncertain)
+			<-time.After(5 * time.Second)
+			if s := l.Stats(); s.CleanUps != 0 || s.CleanUpsDropped != 0 {
+				t.Errorf("%s: %+v", what, s)
+			}
+			if n := len(store.log("release")); n != test.requests {
+				t.Errorf("%s: %d requests, want %d", what, n, test.requests)
+			}
+			if kinds := events.kinds(); kinds[len(kinds)-1] != padlock.EventCleaned {
+				t.Errorf("%s: %v", what, kinds)
+			}
+		})
+	}
+}
+
 // Another holder of the name does not settle the outcome of a request under way.
 func TestALateRequestForANameThatIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"errors"
 
 	"github.com/padlock-go/padlock/driver"
@@ -47,11 +48,12 @@ func (t *table) grantRow(ctx context.Context, text, fromToken string, r *driver.
 	if err != nil {
 		return g, false, err
 	}
+	inMore := `%"` + base64.RawStdEncoding.EncodeToString([]byte(r.Token.Text())) + `"%`
 	args := []any{int64(r.FenceAbove + 1), []byte(r.Token.Text()), r.TTL.Microseconds(), string(holder)}
 	if t.sql.acquire == "" {
-		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(fromToken), []byte(r.Name)))
+		g.Fence, err = t.takeBoth(ctx, text, append(args, int64(r.FenceAbove+1), []byte(fromToken), inMore, []byte(r.Name)))
 	} else {
-		err = t.queryRow(ctx, text, append(args, []byte(fromToken), []byte(r.Name))...).Scan(&g.Fence)
+		err = t.queryRow(ctx, text, append(args, []byte(fromToken), inMore, []byte(r.Name))...).Scan(&g.Fence)
 	}
 	return granted(ctx, r, g.Fence, err)
 }

@@ -144,11 +144,13 @@ func lockBoth(t tables, name string) string {
 // The method fast adds the statements for the most frequent steps: taking a free name, and
 // extending or releasing a hold while nobody waits. These statements do not read the column "more",
 // which has the queue and the rest of the state. Instead they read the column "busy". If it
-// contains a time in the future, the statements that take or release a name change nothing.
+// contains a time in the future, the statements that take or release a name change nothing. Those
+// that take it only search the column "more" for the token. If the token is there, an earlier hold of
+// it has left something that a grant has to remove, and they change nothing.
 func (st *statements) fast(d *dialect, t tables) {
 	take := "UPDATE " + t.locks + " AS l SET version = l.version + 1, fence = " + d.max("l.fence + 1", d.max("?", d.now)) +
 		", token = ?, reserved = 0, since = " + d.now + ", until = " + d.now + " + ?, holder = ?"
-	free := "l.token = ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.FormatInt(driver.MaxFence-2, 10)
+	free := "l.token = ? AND l.more NOT LIKE ? AND l.busy <= " + d.now + " AND l.fence < " + strconv.FormatInt(driver.MaxFence-2, 10)
 	live := " AND l.reserved = 0 AND l.until > " + d.now
 	switch d {
 	case dialects[PostgreSQL]:

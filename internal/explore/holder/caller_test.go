@@ -13,6 +13,7 @@ type caller struct {
 	w          *world
 	who        int
 	name       string
+	job        string // the name of its locks
 	locker     *padlock.Locker
 	clock      *clock
 	face       face
@@ -36,6 +37,9 @@ type caller struct {
 	released   chan error
 	asked      chan error // the result of Check or Extend
 
+	answers   chan question   // the result of Ask
+	questions <-chan struct{} // of Asked
+
 	panicked error
 
 	unsure bool // an earlier call with the same token has an unknown outcome
@@ -51,7 +55,8 @@ type acquired struct {
 	err  error
 }
 
-const name = "job"
+// tasks are the names of locks. The second one is for two callers of one Locker.
+var tasks = []string{"job", "task"}
 
 func (c *caller) take(once bool) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,13 +73,14 @@ func (c *caller) take(once bool) {
 		if once {
 			method = c.locker.TryAcquire
 		}
-		lock, err := method(ctx, name, c.w.space.options(c.name)...)
+		lock, err := method(ctx, c.job, c.w.space.options(c.name)...)
 		c.acquired <- acquired{lock, err}
 	})
 }
 
 func (c *caller) release() {
-	c.call = opRelease
+	c.call, c.begun = opRelease, c.w.at()
+	c.w.facts[c.token].leaving = true
 	c.start(func() { c.released <- c.lock.Release() })
 }
 
@@ -83,6 +89,7 @@ func (c *caller) ask(call string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.call, c.overAtCall, c.cancel, c.cancelled = call, c.over, cancel, false
 	clear(c.w.facts[c.token].asked)
+	c.w.facts[c.token].demoting = 0
 	c.asks++
 	c.start(func() {
 		switch call {
@@ -148,6 +155,10 @@ func (c *caller) collect() error {
 		c.call = ""
 		c.cancel()
 		return broken
+	case q := <-c.answers:
+		broken := c.judgeAnswer(q)
+		c.call = ""
+		return broken
 	default:
 		return nil
 	}
@@ -161,6 +172,10 @@ func (c *caller) holds(lock *padlock.Lock) {
 	c.got++
 	if !s.unasked {
 		c.ctx = lock.Context()
+	}
+	if s.askers > 0 {
+		c.w.asks[c.who] = asks{looked: c.w.at()}
+		c.questions = padlock.Asked(c.ctx)
 	}
 	if s.most > 0 {
 		c.most = c.w.at() + s.most

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,17 +24,22 @@ type facts struct {
 	confirmed time.Duration    // when the last request was sent to which the server has agreed
 	tried     time.Duration    // when the last renewal was sent; 0 if none was since confirmed
 	trying    bool             // a renewal has no reply yet
+	cut       bool             // the release of another lock has cancelled the last renewal
 	failed    time.Duration    // when the last renewal got no reply
 	planned   time.Duration    // when the next renewal is planned, less a tenth of a third of the TTL
 	asked     map[string]error // the last reply to each operation that the caller asked for
 	lossTold  bool             // a reply has said that the lock is lost
 	released  bool             // a release has found the lock
 	outcome   driver.Outcome
-	replied   bool   // a release was answered, with outcome
-	over      bool   // the holder has stopped, or had to
-	late      bool   // an acquire came after its sender had left, and no release came later
-	releasing bool   // a release was sent
-	log       []byte // what became of the requests, since the Locker was at rest
+	replied   bool          // a release was answered, with outcome
+	over      bool          // the holder has stopped, or had to
+	cleaned   time.Duration // until when its clean-up is repeated
+	demoting  time.Duration // the end of the patience for its last demotion
+	keep      time.Duration // the cool-down that its last release asked for
+	leaving   bool          // the caller has called Release
+	late      bool          // an acquire came after its sender had left, and no release came later
+	releasing bool          // a release was sent
+	log       []byte        // what became of the requests, since the Locker was at rest
 	broken    error
 }
 
@@ -53,11 +59,17 @@ func (f *facts) noteSent(r *request) {
 			f.broken = fmt.Errorf("a renewal is sent after the release")
 		}
 		f.tried, f.trying = r.sent, true
+	case opDemote:
+		f.demoting = r.deadline
 	case opRelease:
 		if f.trying {
 			f.broken = fmt.Errorf("a release is sent while a renewal is under way")
 		}
-		f.releasing = true
+		if f.releasing, f.keep = true, r.keep; r.cleanUp && f.cleaned == 0 {
+			if f.cleaned = r.sent + ttl; f.leaving && !f.replied {
+				f.cleaned += max(0, f.usable()-r.sent)
+			}
+		}
 	}
 }
 
@@ -71,7 +83,7 @@ func (f *facts) note(r *request, a *answer, now time.Duration) {
 		}
 		return
 	case opRenew:
-		f.trying, f.failed = false, now
+		f.trying, f.failed, f.cut = false, now, errors.Is(a.err, context.Canceled)
 	case opExtend, opCheck, opPromote, opDemote:
 		f.asked[r.op] = a.err
 	case opWait:
@@ -120,12 +132,20 @@ func (w *world) judge() error {
 			return f.broken
 		}
 	}
+	if err := w.judgeCutOff(); err != nil {
+		return err
+	}
 	believers, alone := 0, false
 	for _, c := range w.callers {
-		if err := cmp.Or(c.judgeLock(), c.judgeCounts(), c.judgeTime()); err != nil {
+		if err := c.judgeLock(); err != nil {
 			return fmt.Errorf("%w (%s)", err, c.name)
 		}
-		if c.lock != nil && c.lock.Remaining() > 0 {
+	}
+	for _, c := range w.callers {
+		if err := cmp.Or(c.judgeCounts(), c.judgeTime(), c.judgeAsked()); err != nil {
+			return fmt.Errorf("%w (%s)", err, c.name)
+		}
+		if !w.space.batch && c.lock != nil && c.lock.Remaining() > 0 {
 			believers++
 			alone = alone || !c.lock.Shared()
 		}
@@ -136,9 +156,25 @@ func (w *world) judge() error {
 	return w.judgeStore()
 }
 
+// judgeCutOff says if a renewal of several locks was cancelled too early. A release of one of them has
+// to wait for the renewal for a while.
+func (w *world) judgeCutOff() error {
+	const patience = 50 * time.Millisecond
+	waited := func(c *caller) bool {
+		return c.closing || c.call == opRelease && w.at() >= c.begun+patience
+	}
+	if len(w.cutOff) > 0 && !slices.ContainsFunc(w.callers, waited) {
+		return fmt.Errorf("a release cancels the renewal of several locks at %v, and it has not waited for it", w.at())
+	}
+	return nil
+}
+
 // judgeCounts compares Stats and the events with what c has seen.
 func (c *caller) judgeCounts() error {
 	s, held := c.locker.Stats(), 0
+	if c.w.space.batch {
+		return c.judgeSum(s)
+	}
 	if c.lock != nil && c.lock.Remaining() > 0 && !(c.exported && c.ctx == nil && c.w.space.noRenewal && !c.w.space.observed) {
 		held = 1
 	}
@@ -158,6 +194,22 @@ func (c *caller) judgeCounts() error {
 	return nil
 }
 
+// judgeSum does the same for two callers of one Locker.
+func (c *caller) judgeSum(s padlock.Stats) error {
+	sum := padlock.Stats{Renewals: c.w.renewals[0] + c.w.renewals[1], RenewalErrors: c.w.failed[0] + c.w.failed[1]}
+	for _, o := range c.w.callers {
+		sum.Acquired, sum.Refused, sum.Lost = sum.Acquired+o.got, sum.Refused+o.refused, sum.Lost+o.lost
+		if o.lock != nil && o.lock.Remaining() > 0 {
+			sum.Held++
+		}
+	}
+	sum.Uncertain, sum.CleanUps, sum.CleanUpsDropped, sum.Contended, sum.Waiting = s.Uncertain, s.CleanUps, s.CleanUpsDropped, s.Contended, s.Waiting
+	if s != sum && !c.closing {
+		return fmt.Errorf("Stats returns %+v, and should return %+v", s, sum)
+	}
+	return nil
+}
+
 // judgeTime says if a call takes too long, or if the name is free before the time of HoldAtLeast.
 func (c *caller) judgeTime() error {
 	w, now := c.w, c.w.at()
@@ -169,7 +221,7 @@ func (c *caller) judgeTime() error {
 	if c.call == callAcquire && !w.space.own && c.refusedFirst() {
 		return fmt.Errorf("the store could not be reached at the start, and the call goes on")
 	}
-	if now < c.keptUntil && !w.state.Excludes("another", false, w.now()) {
+	if now < c.keptUntil && !w.named(c.job).Excludes("another", false, w.now()) {
 		return safety.ErrTooEarly("the name is free at %v, and HoldAtLeast lasts until %v", now, c.keptUntil)
 	}
 	return nil
@@ -204,7 +256,7 @@ func (c *caller) judgeLock() error {
 	if !believes {
 		return nil
 	}
-	h := c.w.state.Live(c.token, c.w.now())
+	h := c.w.named(c.job).Live(c.token, c.w.now())
 	if h == nil || h.Reserved || until(h.Until) < f.lease-time.Microsecond {
 		return safety.ErrTwoHold("the holder goes on at %v, and the store has given the name away, or will before %v", now, f.lease)
 	}
@@ -248,6 +300,9 @@ func (c *caller) judgeRenewal(f *facts, now, end time.Duration) error {
 		}
 		return nil
 	}
+	if f.cut {
+		return fmt.Errorf("the release of another lock has cancelled the renewal, and none follows")
+	}
 	due := f.planned + ttl/30
 	if f.tried > 0 {
 		due = f.failed + max(min(ttl/10, (end-f.failed)/2), ttl/50)*11/10
@@ -271,13 +326,15 @@ func (c *caller) refusedFirst() bool {
 // judgeStore finds a lock in the store that nobody has, and that nobody will release.
 func (w *world) judgeStore() error {
 	now := w.now()
-	for i := range w.state.Holds {
-		h := &w.state.Holds[i]
-		f := w.facts[h.Token]
-		if w.state.Live(h.Token, now) != h || f.late || w.callers[f.who].minds(h.Token) {
-			continue
+	for _, state := range w.names {
+		for i := range state.Holds {
+			h := &state.Holds[i]
+			f := w.facts[h.Token]
+			if state.Live(h.Token, now) != h || f == nil || f.late || w.callers[f.who].minds(h.Token) {
+				continue // without facts it is a question, which ends with its lease
+			}
+			return fmt.Errorf("the store keeps the lock of token %d of %s, which nobody has and nobody releases", w.tokens[h.Token], w.callers[f.who].name)
 		}
-		return fmt.Errorf("the store keeps the lock of token %d of %s, which nobody has and nobody releases", w.tokens[h.Token], w.callers[f.who].name)
 	}
 	return nil
 }
@@ -302,8 +359,8 @@ func (c *caller) judgeAcquire(lock *leased, err error) error {
 		return fmt.Errorf("the caller has given up, and Acquire returns %v", err)
 	}
 	if err == nil {
-		before := w.fence
-		w.fence = max(before, lock.Fence())
+		before := w.fence[c.job]
+		w.fence[c.job] = max(before, lock.Fence())
 		if w.space.shared {
 			return safety.FenceKeeps(lock.Fence(), before)
 		}
@@ -318,7 +375,7 @@ func (c *caller) judgeAcquire(lock *leased, err error) error {
 		return fmt.Errorf("Acquire returns %w, and its time to wait is not over", err)
 	}
 	for token, f := range w.facts {
-		if f.who == c.who && c.once && c.face.open() == 0 && (c.w.space.own || f.first >= c.begun) && w.state.Live(token, w.now()) != nil {
+		if f.who == c.who && c.once && c.face.open() == 0 && (c.w.space.own || f.first >= c.begun) && w.named(c.job).Live(token, w.now()) != nil {
 			return fmt.Errorf("the call returns %w, which is certain, and the store keeps the name for it", err)
 		}
 	}
@@ -365,7 +422,7 @@ func (c *caller) judgeAsk(err error) error {
 	case reply != nil && err == nil:
 		return safety.ErrBroken("%s returns nil, and the store has not agreed: %v", c.call, reply)
 	case err == nil && c.call == callPromote:
-		if h := c.w.state.Live(c.token, c.w.now()); h == nil || h.Shared || c.lock.Shared() {
+		if h := c.w.named(c.job).Live(c.token, c.w.now()); h == nil || h.Shared || c.lock.Shared() {
 			return safety.ErrBroken("Promote returns nil, and the lock is shared")
 		}
 	case err == nil && c.call == callDemote && !c.lock.Shared():

@@ -73,6 +73,29 @@ func (s *space) again(t *testing.T, n *node) error {
 	return nil
 }
 
+// sameFuture returns an error if two ways to one state differ in the states that come next. It looks at
+// one pair in 64. So the key of a state says everything that decides what comes next, as far as this finds.
+func (s *space) sameFuture(t *testing.T, n *node) error {
+	known, met := s.known.LoadOrStore(n.key, n)
+	if !met || s.met.Add(1)%64 != 0 {
+		return nil
+	}
+	m := known.(*node)
+	if a, b := s.future(t, n), s.future(t, m); !slices.Equal(a, b) {
+		return fmt.Errorf("two ways lead to one state, and then to %d and %d states:\n%q\n%q\n%q\n%q", len(a), len(b), n.path(), m.path(), n.next, m.next)
+	}
+	return nil
+}
+
+// future returns the keys of the states that come next.
+func (s *space) future(t *testing.T, n *node) (keys []string) {
+	for _, label := range n.next {
+		keys = append(keys, s.visit(t, &node{before: n, label: label}).key)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
 // explore visits all states of s.
 func (s *space) explore(t *testing.T) explore.Result {
 	next := func(n *node) (edges []explore.Edge[*node]) {
@@ -83,6 +106,9 @@ func (s *space) explore(t *testing.T) explore.Result {
 			to := s.visit(t, &node{before: n, label: label, depth: n.depth + 1})
 			if s.visits.Add(1)%64 == 0 && to.broken == nil {
 				to.broken = s.again(t, to)
+			}
+			if to.broken == nil {
+				to.broken = s.sameFuture(t, to)
 			}
 			edges = append(edges, explore.Edge[*node]{Label: label, To: to, Broken: to.broken})
 		}
@@ -96,32 +122,51 @@ const ttl = 3 * time.Second
 // held are the steps after which A has the lock.
 var held = []string{"A calls TryAcquire", "A's acquire arrives and is answered"}
 
+// both are the steps after which A and B have locks of one Locker.
+var both = append(held[:2:2], "B calls TryAcquire", "B's acquire arrives and is answered")
+
+// again are the steps after which A has the lock again.
+var again = []string{"A calls Release", "A's release arrives and is answered", "A calls TryAcquire", "A's acquire with token 2 arrives and is answered"}
+
+// late are the steps after which A has the lock again, while B's Ask has seen it with its former fence.
+var late = slices.Concat(held, []string{"B calls Ask", "B's look arrives and is answered"}, again)
+
+// asked are the steps after which A has the lock again, and B's question is still there.
+var asked = slices.Concat(held, []string{"B calls Ask", "B's look arrives and is answered", "B's question arrives and is answered"}, again)
+
 // waiting are the steps after which A waits for B.
 var waiting = []string{"B calls Acquire", "B's acquire arrives and is answered", "A calls Acquire", "A's acquire arrives and is answered"}
 
 var (
 	tries = []string{callTry}
 	waits = []string{callAcquire, callCancel}
+
+	askers = []string{callTry, callAsk}
 )
 
 var spaces = []space{
-	{name: "one caller", calls: tries, acquires: [2]int{2, 0}, faults: 2, late: 1, steps: 8, deep: 11},
-	{name: "two tries", calls: tries, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 7, deep: 9},
-	{name: "two wait", calls: waits, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
-	{name: "waits for another", calls: waits, from: waiting, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
-	{name: "waits, once, observed", calls: waits, acquires: [2]int{1, 0}, faults: 2, late: 1, steps: 7, deep: 10, observed: true},
-	{name: "Wait", calls: waits, acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 10, wait: time.Second},
-	{name: "Token", calls: tries, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 8, own: true},
-	{name: "Close", calls: append(waits, callClose), acquires: [2]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 9},
-	{name: "held", calls: tries, from: held, acquires: [2]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 7},
-	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 2, late: 1, steps: 6, deep: 8, observed: true},
-	{name: "HoldAtLeast", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8, atLeast: 5 * time.Second},
-	{name: "HoldAtMost", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 0, steps: 6, deep: 9, most: 4 * time.Second, observed: true},
-	{name: "Shared", calls: tries, from: held, acquires: [2]int{1, 1}, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
-	{name: "readers", calls: append(tries, callPromote, callCancel), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 6, shared: true},
-	{name: "modes", calls: append(tries, callPromote, callDemote), from: held, acquires: [2]int{1, 0}, asks: 2, faults: 2, late: 1, steps: 5, deep: 7, shared: true},
-	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [2]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 8, noRenewal: true, unasked: true, observed: true},
-	{name: "Export", calls: append(tries, callExport, callCheck), from: held, acquires: [2]int{1, 0}, asks: 1, faults: 1, late: 0, steps: 7, deep: 9, noRenewal: true, unasked: true},
+	{name: "one caller", calls: tries, acquires: [3]int{2, 0}, faults: 2, late: 1, steps: 8, deep: 11},
+	{name: "two tries", calls: tries, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "two wait", calls: waits, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
+	{name: "waits for another", calls: waits, from: waiting, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8},
+	{name: "waits, once, observed", calls: waits, acquires: [3]int{1, 0}, faults: 2, late: 1, steps: 7, deep: 10, observed: true},
+	{name: "Wait", calls: waits, acquires: [3]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 10, wait: time.Second},
+	{name: "Token", calls: tries, acquires: [3]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 8, own: true},
+	{name: "Close", calls: append(waits, callClose), acquires: [3]int{1, 0}, faults: 1, late: 1, steps: 7, deep: 9},
+	{name: "held", calls: tries, from: held, acquires: [3]int{2, 1}, faults: 2, late: 1, steps: 6, deep: 7},
+	{name: "held, observed", calls: append(tries, callCheck, callExtend), from: held, acquires: [3]int{1, 0}, asks: 1, faults: 2, late: 1, steps: 6, deep: 8, observed: true},
+	{name: "HoldAtLeast", calls: tries, from: held, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 6, deep: 8, atLeast: 5 * time.Second},
+	{name: "HoldAtMost", calls: tries, from: held, acquires: [3]int{1, 1}, faults: 1, late: 0, steps: 6, deep: 9, most: 4 * time.Second, observed: true},
+	{name: "Shared", calls: tries, from: held, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "readers", calls: append(tries, callPromote, callCancel), from: held, acquires: [3]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 6, shared: true},
+	{name: "modes", calls: append(tries, callPromote, callDemote), from: held, acquires: [3]int{1, 0}, asks: 2, faults: 2, late: 1, steps: 5, deep: 7, shared: true},
+	{name: "NoRenewal", calls: append(tries, callCheck, callExtend), from: held, acquires: [3]int{1, 1}, asks: 1, faults: 1, late: 1, steps: 5, deep: 8, noRenewal: true, unasked: true, observed: true},
+	{name: "batch", calls: tries, from: both, acquires: [3]int{1, 1}, faults: 1, late: 1, steps: 5, deep: 8, batch: true},
+	{name: "asked", calls: askers, from: held, acquires: [3]int{2}, asks: 1, askers: 1, faults: 1, late: 1, steps: 5, deep: 8},
+	{name: "a question of before", calls: askers, from: asked, acquires: [3]int{2}, asks: 2, askers: 1, faults: 1, late: 1, steps: 5, deep: 8},
+	{name: "two ask", calls: askers, from: late, acquires: [3]int{2}, asks: 1, askers: 2, steps: 5, deep: 8},
+	{name: "two ask again", calls: askers, from: append(asked, "B calls Ask", "C calls Ask"), acquires: [3]int{2}, asks: 2, askers: 2, steps: 5, deep: 8},
+	{name: "Export", calls: append(tries, callExport, callCheck), from: held, acquires: [3]int{1, 0}, asks: 1, faults: 1, late: 0, steps: 7, deep: 9, noRenewal: true, unasked: true},
 }
 
 func TestHolder(t *testing.T) {

@@ -34,6 +34,10 @@ func (c *caller) steps() (all []step) {
 	can := func(call string) bool { return slices.Contains(c.w.space.calls, call) }
 	add := func(what string, do func()) { all = append(all, step{label: c.name + " " + what, do: do}) }
 	switch {
+	case c.call == "" && c.who > 0 && c.w.space.askers > 0:
+		if c.asks < c.w.space.asks {
+			add("calls Ask", c.askHolder)
+		}
 	case c.call == "" && c.lock != nil:
 		add("calls Release", c.release)
 		if c.ctx == nil {
@@ -78,8 +82,11 @@ func (w *world) label(r *request) string {
 	if r.cleanUp {
 		what = "clean-up"
 	}
+	if len(r.parts) > 0 {
+		what = "renewal of both"
+	}
 	s := w.callers[r.who].name + "'s " + what
-	if n := w.tokens[r.token]; n > 1 {
+	if n := w.tokens[r.token]; n > 1 && len(r.parts) == 0 {
 		s += " with token " + strconv.Itoa(n)
 	}
 	switch {
@@ -110,7 +117,7 @@ func (w *world) stepsOf(r *request) (all []step) {
 	case r.applied:
 		add(false, comesBack)
 	case r.op == opWait:
-		if !w.state.Excludes(r.token, r.acquire.Shared, w.now()) {
+		if !w.named(r.name).Excludes(r.token, r.acquire.Shared, w.now()) {
 			add(false, wakes)
 			if r.reserve {
 				add(false, handsOver)
@@ -120,7 +127,7 @@ func (w *world) stepsOf(r *request) (all []step) {
 	default:
 		add(false, answered)
 		add(true, replyLost, lost, refused)
-		if w.lates() < w.space.late {
+		if w.lates() < w.space.late && r.op != opLook {
 			add(true, delayed)
 		}
 		if r.op == opAcquire || r.op == opRenew {
@@ -148,7 +155,7 @@ func (w *world) ends(r *request, how string) bool {
 	case answered:
 		return r.op == opAcquire && !r.applied
 	default:
-		return r.op == opWait && r.reserve && !w.state.Excludes(r.token, r.acquire.Shared, w.now())
+		return r.op == opWait && r.reserve && !w.named(r.name).Excludes(r.token, r.acquire.Shared, w.now())
 	}
 }
 
@@ -171,7 +178,7 @@ type edge struct {
 // timersOf says what a method of the Locker waits for.
 var timersOf = map[string]string{
 	"tryStore": "next try", "releaseAtStore": "next try to release", "repeatRelease": "next clean-up",
-	"askAgain": "second clean-up", "startTimer": "time to wait", "awaitPromotion": "next try to be promoted", "awaitLateDemotion": "promotion", "convert": "next try to convert", "waitAsHead": "next look", "askStore": "next look",
+	"askAgain": "second clean-up", "newBatch": "end of the patience with a renewal of several locks", "lookForQuestions": "next look", "startTimer": "time to wait", "awaitPromotion": "next try to be promoted", "awaitLateDemotion": "promotion", "convert": "next try to convert", "waitAsHead": "next look", "askStore": "next look",
 }
 
 // far is the time of what never happens.
@@ -205,10 +212,12 @@ func (w *world) next() (edge, bool) {
 			add(r.deadline, "the end of the patience for "+w.label(r), false)
 		}
 	}
-	for _, h := range w.state.Holds {
-		add(until(h.Until), "the end of a lease in the store", true)
+	for _, state := range w.names {
+		for _, h := range state.Holds {
+			add(until(h.Until), "the end of a lease in the store", true)
+		}
+		add(until(state.Cool), "the end of the cool-down", true)
 	}
-	add(until(w.state.Cool), "the end of the cool-down", true)
 	if len(all) == 0 {
 		return edge{}, false
 	}
@@ -244,6 +253,7 @@ func (w *world) take(label string) bool {
 			if s.fault {
 				w.faults++
 			}
+			w.leaveRest()
 			s.do()
 			w.rest()
 			return true

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing/synctest"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // A space says what two callers, the network and the clock may do.
@@ -17,7 +20,7 @@ type space struct {
 	name      string
 	from      []string // the steps to the first state
 	calls     []string // what the callers may call
-	acquires  [2]int   // how many times each caller may begin to take the lock
+	acquires  [3]int   // how many times each caller may begin to take the lock
 	asks      int      // how many times it may call Check and what comes after it
 	faults    int      // requests and replies that go astray
 	late      int      // requests that may be under way after their sender has left
@@ -31,7 +34,11 @@ type space struct {
 	unasked   bool // the callers ask for Context later
 	noRenewal bool
 	shared    bool
+	batch     bool // the callers have one Locker, and a name each
+	askers    int  // callers that only ask the holder, which looks for questions
 	visits    atomic.Int64
+	known     sync.Map     // one node for each key
+	met       atomic.Int64 // nodes whose key was known
 }
 
 func (s *space) options(who string) (all []padlock.Option) {
@@ -60,31 +67,39 @@ const (
 	callPromote = "Promote"
 	callDemote  = "Demote"
 	callExport  = "Export"
+	callAsk     = "Ask"
 )
 
-// A world is one run of the system: two Lockers, one caller each, on one server.
+// A world is one run of the system: some Lockers, one caller each, on one server.
 type world struct {
 	*theStore
 	space   *space
 	callers []*caller
 	faults  int
-	fence   uint64 // the highest one that a caller got
+	fence   map[string]uint64 // the highest one of each name that a caller got
 	broken  error
 }
 
 func newWorld(s *space) *world {
-	w := &world{space: s, theStore: &theStore{start: time.Now(), facts: map[string]*facts{}, tokens: map[string]int{}}}
-	for i := range 2 {
-		c := &caller{w: w, who: i, name: string(rune('A' + i))}
+	w := &world{space: s, fence: map[string]uint64{}, theStore: &theStore{start: time.Now(), facts: map[string]*facts{}, tokens: map[string]int{}, askers: map[string]uint64{}}}
+	for _, name := range append(tasks, fast.AskName(tasks[0])) {
+		w.names = append(w.names, &named{name: name})
+	}
+	for i := range s.callers() {
+		c := &caller{w: w, who: i, name: string(rune('A' + i)), job: tasks[0]}
 		c.clock = &clock{Clock: driver.SystemClock(), timers: map[*timer]bool{}}
 		options := []padlock.LockerOption{padlock.WithClock(c.clock), padlock.KeepStoreOpen(), padlock.TTL(ttl)}
 		if s.observed {
 			c.events = &events{n: map[padlock.EventKind]uint64{}}
 			options = append(options, padlock.Observe(c.events))
 		}
-		c.locker = padlock.New(&client{w.theStore, i}, options...)
-		c.face = faceOf(c.locker)
-		c.acquired, c.released, c.asked, c.closed = make(chan acquired, 1), make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		if s.batch && i > 0 {
+			c.job, c.clock, c.locker, c.face = tasks[i], w.callers[0].clock, w.callers[0].locker, w.callers[0].face
+		} else {
+			c.locker = padlock.New(s.client(&client{w.theStore, i, s.batch}), options...)
+			c.face = faceOf(c.locker)
+		}
+		c.acquired, c.released, c.asked, c.closed, c.answers = make(chan acquired, 1), make(chan error, 1), make(chan error, 1), make(chan error, 1), make(chan question, 1)
 		w.callers = append(w.callers, c)
 	}
 	return w
@@ -104,7 +119,44 @@ func (w *world) rest() {
 			}
 		}
 	}
+	synctest.Wait() // a caller that has the lock now may have begun to look for questions
 	w.breaks(w.judge())
+	w.cutOff = nil
+	w.leaveRest()
+}
+
+// callers returns how many callers there are.
+func (s *space) callers() int { return max(2, 1+s.askers) }
+
+// client returns the store of a Locker, with what the space needs.
+func (s *space) client(c *client) driver.Store {
+	switch {
+	case s.batch:
+		return batchClient{c}
+	case s.askers > 0:
+		return askClient{c}
+	}
+	return c
+}
+
+// all reports whether done is true of each caller.
+func (w *world) all(done func(*caller) bool) bool {
+	return !slices.ContainsFunc(w.callers, func(c *caller) bool { return !done(c) })
+}
+
+// leaveRest ends a rest. The explorer has read without a lock what the goroutines write from here on. The
+// race detector learns from the locks that this is over.
+func (w *world) leaveRest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, c := range w.callers {
+		if i > 0 && w.space.batch { // the same Locker
+			break
+		}
+		mu := pointer[sync.Mutex](field(c.face.locker, "mu"))
+		mu.Lock()
+		defer mu.Unlock()
+	}
 }
 
 // dropLate loses the requests whose senders have left, if there are too many of them.
@@ -157,7 +209,7 @@ func (w *world) end() {
 func (w *world) finish(done func(*caller) bool) bool {
 	for range 100 {
 		w.rest()
-		if done(w.callers[0]) && done(w.callers[1]) {
+		if w.all(done) {
 			return true
 		}
 		if w.moveOn() {
@@ -167,6 +219,7 @@ func (w *world) finish(done func(*caller) bool) bool {
 		if !ok {
 			break
 		}
+		w.leaveRest()
 		w.passTo(e.at)
 	}
 	w.breaks(errForever)
@@ -182,7 +235,7 @@ func (w *world) moveOn() bool {
 		case r.applied:
 			w.perform(r, comesBack, func() {})
 		case r.op == opWait:
-			if w.state.Excludes(r.token, r.acquire.Shared, w.now()) {
+			if w.named(r.name).Excludes(r.token, r.acquire.Shared, w.now()) {
 				continue
 			}
 			w.perform(r, wakes, func() {})

@@ -78,7 +78,9 @@ func (tw *twin) randomState(now decide.Time, reserve bool) *decide.State {
 		at := instant(now.Add(-time.Duration(back/2) * unit))
 		s.Trim(at)
 		r := driver.Request{Name: "n", Token: driver.TokenOf(tw.token()), TTL: tw.lease(), Shared: tw.rand.IntN(2) == 0}
-		switch tw.rand.IntN(7) {
+		switch tw.rand.IntN(8) {
+		case 7:
+			_, _ = s.Break(s.Fence, at)
 		case 0:
 			if !s.Excludes(r.Token.Text(), r.Shared, at) {
 				_, _ = s.Reserve(&r, at)
@@ -132,6 +134,9 @@ func (tw *twin) step(name string) {
 	r := driver.Request{Name: name, Token: driver.TokenOf(tw.token()), TTL: tw.lease(), Shared: tw.rand.IntN(4) == 0}
 	if n := len(tw.st.Holds); n > 0 && what != "acquire" {
 		r.Token = driver.TokenOf(tw.st.Holds[n-1-tw.rand.IntN(2*n)/(n+1)].Token) // mostly the last one
+	}
+	if n := len(tw.st.Taken); n > 0 && what == "acquire" { // a token comes back after its hold was taken away
+		r.Token = driver.TokenOf(tw.st.Taken[tw.rand.IntN(n)])
 	}
 	if tw.rand.IntN(3) == 0 {
 		r.FenceAbove = uint64(now.Add(time.Duration(tw.rand.IntN(2)) * time.Hour))
@@ -272,7 +277,7 @@ func (tw *twin) sameState(what string) {
 }
 
 // next returns the answers to requests that come next.
-func (tw *twin) next(s *decide.State, r driver.Request) (answers [4]any) {
+func (tw *twin) next(s *decide.State, r driver.Request) (answers [5]any) {
 	s.Trim(tw.at)
 	all := text(s)
 	_, err := s.Acquire(&r, tw.at)
@@ -281,7 +286,9 @@ func (tw *twin) next(s *decide.State, r driver.Request) (answers [4]any) {
 	answers[1] = kind(err)
 	_, _, err = parse(tw.t, all).Convert(&r, tw.at)
 	answers[2] = kind(err)
-	answers[3] = parse(tw.t, all).Release(r.Token.Text(), 0, tw.at)
+	s = parse(tw.t, all)
+	answers[3] = s.Release(r.Token.Text(), 0, tw.at)
+	answers[4] = s.Release(r.Token.Text(), 0, tw.at)
 	return answers
 }
 
