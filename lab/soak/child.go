@@ -121,7 +121,7 @@ func (o *order) runShared(ctx context.Context, store driver.Store, monitors []mo
 		w := newWorker(o, g, monitors[g], locker)
 		all.Go(func() { w.work(ctx) })
 	}
-	stop := o.candidates(ctx, main, locker)
+	stop := o.candidates(ctx, main, locker, store)
 	all.Wait()
 	stop()
 	o.rest(ctx, main, locker)

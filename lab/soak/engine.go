@@ -101,6 +101,10 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	watchStalls(watch, r.monitor, engine, 0)
 	busy, stop := context.WithCancel(ctx)
 	defer stop()
+	operator, err := r.operate(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if r.Early != nil {
 		defer context.AfterFunc(r.Early, stop)()
 	}
@@ -110,6 +114,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 		work = r.runGoroutines
 	}
 	rested, err := work(ctx, busy, out)
+	operator()
 	out.To = clockNow()
 	if err == nil {
 		err = r.lastLook(ctx, rested)

@@ -74,6 +74,9 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		waiting, cancel = context.WithTimeout(ctx, t.cancel)
 		defer cancel()
 	}
+	if t.asks {
+		w.question(waiting, t.name)
+	}
 	begun := w.logAsk(t.name, t.slots)
 	acquire := w.locker.Acquire
 	if t.try {
@@ -156,7 +159,7 @@ func (w *worker) readShared(h *held) {
 func (w *worker) change(h *held) {
 	fence := h.Fence()
 	value := w.monitor.Read(h.Name(), fence)
-	pause(h.Context(), h.hold)
+	w.pauseForHold(h)
 	w.verify(h)
 	until := claim(h.Lock)
 	if until == 0 {
