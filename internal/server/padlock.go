@@ -28,7 +28,9 @@ func Padlock(t testing.TB, binary, storeURL string, flags ...string) *Server {
 	at := func(p Place) string { return "http://" + p.Addr() }
 	return Start(t, Spec{
 		Name: "padlock serve", Binary: []string{binary}, Env: []string{"PADLOCK_STORE=" + storeURL}, URL: at,
-		Args: func(p Place) []string { return append([]string{"serve", "--json", "--api", "--listen", p.Addr()}, flags...) },
+		Args: func(p Place) []string {
+			return append([]string{"serve", "--json", "--api", "--listen", p.Addr()}, flags...)
+		},
 		Ready: func(ctx context.Context, p Place) error {
 			_, _, err := health(ctx, at(p)+"/healthz", nil)
 			return err
