@@ -79,23 +79,25 @@ func (l *Locker) ask(ctx context.Context, name, reason string) (Question, error)
 		return Question{}, err
 	}
 	_, held := l.store.Acquire(ctx, r)
-	if !errors.Is(held, ErrHeld) {
-		return q, held
+	for range 2 { // another caller may replace an old question at the same time
+		if !errors.Is(held, ErrHeld) {
+			break
+		}
+		earlier, fence, err := l.question(ctx, name)
+		switch {
+		case err != nil || earlier.Fence == q.Fence:
+			return earlier, err
+		case earlier.Fence > q.Fence: // the holder that this caller saw has left, and the next one is asked
+			return Question{}, ErrLost
+		}
+		// That question was for a holder that has left. If the store cannot break it, it ends within a
+		// minute, and the caller learns of it as of any lock that is held.
+		if _, err := l.admin.Break(ctx, r.Name, fence); errors.Is(err, errors.ErrUnsupported) {
+			break
+		}
+		_, held = l.store.Acquire(ctx, r)
 	}
-	earlier, fence, err := l.question(ctx, name)
-	switch {
-	case err != nil || earlier.Fence == q.Fence:
-		return earlier, err
-	case earlier.Fence > q.Fence: // the holder that this caller saw has left, and the next one is asked
-		return Question{}, ErrLost
-	}
-	// That question was for a holder that has left. If the store cannot break it, it ends within a
-	// minute, and the caller learns of it as of any lock that is held.
-	if _, err := l.admin.Break(ctx, r.Name, fence); errors.Is(err, errors.ErrUnsupported) {
-		return Question{}, held
-	}
-	_, err = l.store.Acquire(ctx, r)
-	return q, err
+	return q, held
 }
 
 // canBeAsked reports whether the store can keep questions.

@@ -237,3 +237,38 @@ func (o *outdated) Inspect(ctx context.Context, name string) (driver.State, erro
 	})
 	return state, err
 }
+
+// TestTwoAskInstead: two callers replace the question to an earlier holder at the same time. The later one
+// gets the question of the other.
+func TestTwoAskInstead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		late := &slowBreak{Store: s, waits: make(chan struct{}), goes: make(chan struct{})}
+		l, slow := newLocker(t, s), newLocker(t, late)
+		k := acquire(t, l, "job")
+		ask(t, l, "job", "to the earlier holder")
+		release(t, k)
+		next := acquire(t, l, "job")
+		go func() {
+			<-late.waits
+			ask(t, l, "job", "to the present holder")
+			close(late.goes)
+		}()
+		if q := ask(t, slow, "job", "the same"); q.Reason != "to the present holder" || q.Fence != next.Fence() {
+			t.Errorf("the question is %+v", q)
+		}
+		release(t, next)
+	})
+}
+
+// slowBreak breaks only later.
+type slowBreak struct {
+	*memstore.Store
+	waits, goes chan struct{}
+}
+
+func (b *slowBreak) Break(ctx context.Context, name string, fence uint64) (uint64, error) {
+	close(b.waits)
+	<-b.goes
+	return b.Store.Break(ctx, name, fence)
+}
