@@ -50,7 +50,7 @@ func questionedOverHTTP(serve func(s *Site, flags ...string) *serving) func(*Sit
 				return fmt.Sprintf("padlock+http://%s/?token-file=%s", strings.Join(at, ","), token)
 			})},
 			open: openSoon, faults: append(renamed(networkFaults(ways), clientsWay), behind.faults...), log: behind.log,
-			goroutines: 4, back: backIn + servedTTL,
+			goroutines: 4, back: backIn + servedTTL, restless: true,
 		}
 	})
 }

@@ -47,6 +47,7 @@ type setup struct {
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
 	back       time.Duration    // as in soak.Run
+	restless   bool             // as in soak.Run
 	// check looks at the servers after the run. It returns a violation, whose text begins with the
 	// number of the invariant, or "". It may be nil.
 	check func(*soak.Outcome) (broken string, err error)
