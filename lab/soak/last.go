@@ -257,14 +257,15 @@ const (
 const longRun = 30 * time.Second
 
 // takeStaying removes the names that end by themselves in time, and returns them: those of questions,
-// and of the number of the newest caller that ran.
+// and of the number of the newest caller that ran. A long run waits for the end, so it need not know it:
+// etcd does not show the last second of a lease.
 func (r *Run) takeStaying(states *[]padlock.State) (stay []padlock.State) {
 	*states = slices.DeleteFunc(*states, func(s padlock.State) bool {
 		_, question := fast.SplitAsk(s.Name)
 		base, newest := fast.SplitNewest(s.Name)
 		ends := question || newest && strings.HasPrefix(s.Name, fast.NewestName(base, "last "))
 		for _, h := range s.Holds {
-			ends = ends && !h.Until.IsZero() && time.Until(h.Until) <= maxStay+stayLonger+r.coarse()
+			ends = ends && (r.For >= longRun || !h.Until.IsZero() && time.Until(h.Until) <= maxStay+stayLonger+r.coarse())
 		}
 		if ends = ends && s.Waiters <= 0; ends {
 			stay = append(stay, s)
