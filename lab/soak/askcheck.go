@@ -1,6 +1,10 @@
 package soak
 
-import "time"
+import (
+	"time"
+
+	"github.com/padlock-go/padlock/internal/safety"
+)
 
 // toldWithin is how soon a holder that looks learns of a question: it looks once a second, and a
 // request of a busy machine may take a second.
@@ -63,10 +67,12 @@ func (c *checker) told(l *looker, asked map[int64]Event) {
 	if q, known := asked[e.Other]; e.Other != 0 && (!known || q.Name != l.Name || q.At > e.At) {
 		c.say("I14", e.At, l.Name, "hold %x was told of the question %x, which nobody has asked", l.ID, e.Other)
 	}
-	inside := len(l.Spans) > 0 && e.At < l.Spans[0].To
-	shared := l.Events[0].Shared
-	if e.Fence < l.fence || e.Fence > l.fence && inside && !shared {
-		c.say("I14", e.At, l.Name, "hold %x with the fence %d was told of a question to the fence %d", l.ID, l.fence, e.Fence)
+	err := safety.FenceKeeps(e.Fence, l.fence)
+	if inside := len(l.Spans) > 0 && e.At < l.Spans[0].To; err == nil && inside && !l.Events[0].Shared {
+		err = safety.FenceKeeps(l.fence, e.Fence)
+	}
+	if err != nil {
+		c.say("I14", e.At, l.Name, "hold %x was told of a question to another holder: %v", l.ID, err)
 	}
 	if l.Lost != 0 && l.Lost < l.Until && l.Cause == "lost" && !c.disturbed(e.At, l.Lost) {
 		c.say("I14", l.Lost, l.Name, "hold %x was lost %v after the question", l.ID, time.Duration(l.Lost-e.At))

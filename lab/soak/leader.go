@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/election"
 	"github.com/padlock-go/padlock/internal/safety"
 )
@@ -147,9 +146,9 @@ func (c *checker) oneLeader(name string, leads []*leadership) {
 }
 
 // candidates starts the candidates of a process, which take part in the election, and the
-// goroutines that wait for long, ask holders to leave, or use package newest. The function stop ends
-// them, and returns when they have ended.
-func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.Locker, store driver.Store) (stop func()) {
+// goroutines that wait for long, ask holders to leave, or use package newest with the Locker newer. The
+// function stop ends them, and returns when they have ended.
+func (o *order) candidates(ctx context.Context, monitor monitorAPI, l, newer *padlock.Locker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	g := o.Goroutines
@@ -163,11 +162,9 @@ func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.L
 	start(o.Load.Elections, func(w *worker) { w.campaign(ctx) })
 	start(o.Load.Long, func(w *worker) { w.waitLong(ctx) })
 	start(o.Load.Asked, func(w *worker) { w.discuss(ctx) })
-	newer := o.newestLocker(store)
 	start(o.Load.Newest, func(w *worker) { w.comeAnew(ctx, newer) })
 	return func() {
 		cancel()
 		all.Wait()
-		o.closeLocker(monitor, newer, nil)
 	}
 }

@@ -206,3 +206,28 @@ func (d *dice) drawKeep(t *turn) {
 		t.limit, t.hold, t.fixed, t.verify = length/5, length, false, false
 	}
 }
+
+// manner is what a holder does about questions.
+type manner int
+
+const (
+	neverLooks manner = iota
+	leaves            // it ends its work when it is asked
+	stays             // it notes the question and works on
+	manners
+)
+
+// drawQuestions draws whether the caller of a turn asks the holder before it waits, and whether it
+// looks for questions when it has the lock.
+func (d *dice) drawQuestions(t *turn) {
+	if d.load.Questions == 0 {
+		return
+	}
+	asks, looks, how := d.percent(d.load.Questions), d.percent(d.load.Questions), 1+d.IntN(int(manners)-1)
+	if t.own || t.several || t.slots > 0 {
+		return
+	}
+	if t.asks = asks; looks && !t.convert && !t.handOff {
+		t.manner = manner(how)
+	}
+}

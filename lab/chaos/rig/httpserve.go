@@ -33,6 +33,13 @@ func serveRedis(o server.RedisOptions, query string) func(*Site) *serving {
 // servePostgres returns two servers of padlock for PostgreSQL.
 func servePostgres(s *Site) *serving { return postgresBehind(s) }
 
+func postgresBehind(s *Site, flags ...string) *serving {
+	srv := postgresServer(s, "")
+	prepare(postgresURL(srv.Addr()))
+	alive := func() error { return postgreSQL.revive(postgresURL(srv.Addr()), srv) }
+	return s.serveTwo(srv, postgresURL, supervised(alive, append(postgreSQL.serverFaults(srv, ""), s.clockFaults()...)), flags...)
+}
+
 // serveTwo starts two servers of padlock, each with its own way to the store. The faults are those
 // of the store.
 func (s *Site) serveTwo(store *server.Server, storeURL func(at string) string, faults []soak.Fault, flags ...string) *serving {

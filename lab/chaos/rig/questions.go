@@ -10,6 +10,26 @@ import (
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
+// Rows returns the table of stores, and that of the rows with questions.
+func Rows() []Row { return append(storeRows(), questionRows()...) }
+
+func questionRows() []Row {
+	always := server.RedisOptions{Persist: true}
+	dies := []string{"flushall", "clock jump", "restart without data", backupKind}
+	edited := []string{"rows deleted", "clock jump", backupKind, fileReplaced}
+	return []Row{
+		{"memory, with questions", "all of it: nothing outside of the process can fail", nil, questioned(built(memory))},
+		{"file, with questions", "all but removing the lock files", []string{"remove lock file"}, questioned(built(files))},
+		{"SQLite, with questions", "long write transactions; not rows that are deleted", edited, questioned(inDatabase(sqliteFile))},
+		{"redis AOF always, with questions", "restarts that keep the disk", dies, questioned(inRedis(1, always, durableURL))},
+		{"PostgreSQL, with questions", "restarts and table locks; not rows that are deleted", edited, questioned(inDatabase(postgreSQL))},
+		{"MariaDB, with questions", "restarts and table locks; not rows that are deleted", edited, questioned(inDatabase(mariaDB))},
+		{"etcd of three, with questions", "deaths and stops of one member at a time", nil, questioned(built(etcdMembers))},
+		{"HTTP to redis AOF always, with questions", "restarts that keep the disk, and deaths of servers of padlock", dies, questioned(questionedOverHTTP(redisBehind(always)))},
+		{"HTTP to PostgreSQL, with questions", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", edited, questioned(questionedOverHTTP(postgresBehind))},
+	}
+}
+
 // questioned adds questions to a row: those who wait ask the holder to leave, and so does an operator
 // from outside. Some holders leave, some stay, some never look. Other callers use package newest.
 func questioned(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
@@ -60,11 +80,4 @@ func redisBehind(o server.RedisOptions) func(s *Site, flags ...string) *serving 
 		servers := s.redis(1, o)
 		return s.serveTwo(servers[0], func(at string) string { return durableURL([]string{at}) }, s.redisFaults(servers, o), flags...)
 	}
-}
-
-func postgresBehind(s *Site, flags ...string) *serving {
-	srv := postgresServer(s, "")
-	prepare(postgresURL(srv.Addr()))
-	alive := func() error { return postgreSQL.revive(postgresURL(srv.Addr()), srv) }
-	return s.serveTwo(srv, postgresURL, supervised(alive, append(postgreSQL.serverFaults(srv, ""), s.clockFaults()...)), flags...)
 }

@@ -54,8 +54,8 @@ type setup struct {
 	log   func() string // returns the server's log; may be nil
 }
 
-// Rows returns the table of stores. For a new store, add a line.
-func Rows() []Row {
+// storeRows is the table of stores. For a new store, add a line.
+func storeRows() []Row {
 	const off, known, strict = "restart-guard=off", "restart-guard=known", "restart-guard=strict"
 	plain := server.RedisOptions{}
 	everysec := server.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}}
@@ -109,15 +109,6 @@ func Rows() []Row {
 		{"HTTP to redis AOF always: Go, Python, Node, shells", "restarts that keep the disk, and deaths of servers of padlock", dies, overHTTP(kinds, serveRedis(always, "durable=yes"))},
 		{"HTTP to redis no persistence, guard strict: Go, Python, Node, shells", "restarts, and deaths of servers of padlock", lossy, overHTTP(kinds, serveRedis(plain, strict))},
 		{"HTTP to PostgreSQL: Go, Python, Node, shells", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", edited, overHTTP(kinds, servePostgres)},
-		{"memory, with questions", "all of it: nothing outside of the process can fail", nil, questioned(built(memory))},
-		{"file, with questions", "all but removing the lock files", []string{"remove lock file"}, questioned(built(files))},
-		{"SQLite, with questions", "long write transactions; not rows that are deleted", edited, questioned(inDatabase(sqliteFile))},
-		{"redis AOF always, with questions", "restarts that keep the disk", dies, questioned(inRedis(1, always, durableURL))},
-		{"PostgreSQL, with questions", "restarts and table locks; not rows that are deleted", edited, questioned(inDatabase(postgreSQL))},
-		{"MariaDB, with questions", "restarts and table locks; not rows that are deleted", edited, questioned(inDatabase(mariaDB))},
-		{"etcd of three, with questions", "deaths and stops of one member at a time", nil, questioned(built(etcdMembers))},
-		{"HTTP to redis AOF always, with questions", "restarts that keep the disk, and deaths of servers of padlock", dies, questioned(questionedOverHTTP(redisBehind(always)))},
-		{"HTTP to PostgreSQL, with questions", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", edited, questioned(questionedOverHTTP(postgresBehind))},
 	}
 }
 
