@@ -29,7 +29,7 @@ type Question struct {
 //
 // A holder is asked if its fence is not greater than the one in the question: every later holder has a
 // greater one. Another asker finds the lock taken, and the holder is asked already. A question to an
-// earlier holder is broken, and replaced.
+// earlier holder is broken, and replaced; one to a later holder stays.
 
 // questionFor is how long a question lasts, or as long as the store allows. It is much longer than the
 // holder takes to look again, even after a short loss of its connection.
@@ -44,8 +44,8 @@ const askLook = time.Second
 // a second and a request; another one goes on. If somebody has asked this holder already, Ask returns
 // that question.
 //
-// The error is ErrLost if nobody has the name, and ErrHeld if a question to an earlier holder cannot be
-// taken away yet. It is errors.ErrUnsupported if the store has no fences or
+// The error is ErrLost if nobody has the name, or if its holder leaves meanwhile, and ErrHeld if a question
+// to an earlier holder cannot be taken away yet. It is errors.ErrUnsupported if the store has no fences or
 // cannot show its holders, if its locks end with a process or connection, or if the name has slots.
 func (l *Locker) Ask(ctx context.Context, name, reason string) (Question, error) {
 	l.demand(ctx)
@@ -91,8 +91,11 @@ func (l *Locker) leaveQuestion(ctx context.Context, q Question, r driver.Request
 			return q, held
 		}
 		there, fence, err := l.question(ctx, q.Name)
-		if err != nil || there.Fence >= q.Fence {
-			return there, err // if its fence is greater, there is a new holder, and it has been asked
+		switch {
+		case err != nil || there.Fence == q.Fence:
+			return there, err
+		case there.Fence > q.Fence: // the holder that this caller saw has left, and the next one is asked
+			return Question{}, ErrLost
 		}
 		// If the store cannot break the question, it ends within a minute, and the caller learns of it as
 		// of any lock that is held.

@@ -50,6 +50,7 @@ func (e *Election) askLesser(ctx context.Context) {
 		}
 		leader := &state.Holds[0]
 		text, ok := strings.CutPrefix(leader.Label, rankLabel)
+		text, _, _ = strings.Cut(text, " ") // a padlock server adds who the client is
 		rank, err := strconv.Atoi(text)
 		if ok && err == nil && rank < e.set.rank && time.Since(leader.Since) >= e.set.leastTerm {
 			_, _ = e.locker.Ask(ctx, e.name, rankLabel+strconv.Itoa(e.set.rank)) // after an error, the next look asks again

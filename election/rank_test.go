@@ -3,10 +3,12 @@ package election_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/election"
 	"github.com/padlock-go/padlock/stores/memstore"
 )
@@ -99,4 +101,25 @@ func TestRankBesideOthers(t *testing.T) {
 		}
 		endAll(plain, ranked)
 	})
+}
+
+// TestRankOverHTTP: a padlock server adds the client to each label.
+func TestRankOverHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{store: labelling{memstore.New()}}
+		one := w.join(t, "", election.Rank(1, 0))
+		two := w.join(t, "", election.Rank(2, 0))
+		<-time.After(10 * time.Second)
+		if who := one.leader(t); !strings.HasPrefix(who, "rank 2") {
+			t.Errorf("after 10 s the leader is %s", who)
+		}
+		endAll(one, two)
+	})
+}
+
+type labelling struct{ *memstore.Store }
+
+func (l labelling) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	r.Holder.Label += " web-3/7 (10.0.0.3)"
+	return l.Store.Acquire(ctx, r)
 }

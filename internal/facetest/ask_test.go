@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -186,4 +187,88 @@ type counted struct {
 func (c *counted) Inspect(ctx context.Context, name string) (driver.State, error) {
 	c.looks.Add(1)
 	return c.remote.Inspect(ctx, name)
+}
+
+// TestAskOfTheSlow: an asker that saw an earlier holder does not take the question to the present one
+// away.
+func TestAskOfTheSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		late := &outdated{Store: s, waits: make(chan struct{}), goes: make(chan struct{})}
+		l, slow := newLocker(t, s), newLocker(t, late)
+		k := acquire(t, l, "job")
+		result := make(chan error)
+		go func() {
+			_, err := slow.Ask(t.Context(), "job", "first")
+			result <- err
+		}()
+		<-late.waits
+		release(t, k)
+		next := acquire(t, l, "job")
+		ask(t, l, "job", "second")
+		close(late.goes)
+		if err := <-result; !errors.Is(err, padlock.ErrLost) {
+			t.Errorf("the slow asker: %v, want that its holder has left", err)
+		}
+		select {
+		case <-padlock.Asked(next.Context()):
+		case <-time.After(3 * time.Second):
+			t.Fatal("the present holder is not told")
+		}
+		if q, _ := padlock.QuestionFrom(next.Context()); q.Reason != "second" {
+			t.Errorf("the question is %+v", q)
+		}
+		release(t, next)
+	})
+}
+
+// outdated returns what it saw of a name only later.
+type outdated struct {
+	*memstore.Store
+	waits, goes chan struct{}
+	once        sync.Once
+}
+
+func (o *outdated) Inspect(ctx context.Context, name string) (driver.State, error) {
+	state, err := o.Store.Inspect(ctx, name)
+	o.once.Do(func() {
+		close(o.waits)
+		<-o.goes
+	})
+	return state, err
+}
+
+// TestTwoAskInstead: two callers replace the question to an earlier holder at the same time. The later one
+// gets the question of the other.
+func TestTwoAskInstead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		late := &slowBreak{Store: s, waits: make(chan struct{}), goes: make(chan struct{})}
+		l, slow := newLocker(t, s), newLocker(t, late)
+		k := acquire(t, l, "job")
+		ask(t, l, "job", "to the earlier holder")
+		release(t, k)
+		next := acquire(t, l, "job")
+		go func() {
+			<-late.waits
+			ask(t, l, "job", "to the present holder")
+			close(late.goes)
+		}()
+		if q := ask(t, slow, "job", "the same"); q.Reason != "to the present holder" || q.Fence != next.Fence() {
+			t.Errorf("the question is %+v", q)
+		}
+		release(t, next)
+	})
+}
+
+// slowBreak breaks only later.
+type slowBreak struct {
+	*memstore.Store
+	waits, goes chan struct{}
+}
+
+func (b *slowBreak) Break(ctx context.Context, name string, fence uint64) (uint64, error) {
+	close(b.waits)
+	<-b.goes
+	return b.Store.Break(ctx, name, fence)
 }

@@ -22,13 +22,15 @@ func BuildPadlock(dir string) (string, error) {
 }
 
 // Padlock starts "padlock serve --api" on a store. The binary is that of BuildPadlock. The server
-// is ready even if it cannot reach its store.
-func Padlock(t testing.TB, binary, storeURL string) *Server {
+// is ready even if it cannot reach its store. It gets further flags.
+func Padlock(t testing.TB, binary, storeURL string, flags ...string) *Server {
 	t.Helper()
 	at := func(p Place) string { return "http://" + p.Addr() }
 	return Start(t, Spec{
 		Name: "padlock serve", Binary: []string{binary}, Env: []string{"PADLOCK_STORE=" + storeURL}, URL: at,
-		Args: func(p Place) []string { return []string{"serve", "--json", "--api", "--listen", p.Addr()} },
+		Args: func(p Place) []string {
+			return append([]string{"serve", "--json", "--api", "--listen", p.Addr()}, flags...)
+		},
 		Ready: func(ctx context.Context, p Place) error {
 			_, _, err := health(ctx, at(p)+"/healthz", nil)
 			return err

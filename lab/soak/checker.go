@@ -7,7 +7,7 @@ import (
 
 // A Violation is a broken promise.
 type Violation struct {
-	Invariant string // "I1" to "I13"
+	Invariant string // "I1" to "I15"
 	At        int64  // by the clock of the events
 	Name      string
 	What      string
@@ -30,6 +30,8 @@ var Invariants = []struct{ ID, Meaning string }{
 	{"I11", "several names are taken together or not at all: after a refusal and after a release, none of them is left behind, and each lock has the fence of its own name"},
 	{"I12", "never two leaders inside their windows, and the fence grows with every new leader"},
 	{"I13", "each worker gets a lock again at most 10 s after a fault is over (later where the guard against restarts acts)"},
+	{"I14", "a holder is told only of questions to itself that somebody asked, within a second and a request, and no question ends its lock"},
+	{"I15", "of the callers of package newest none runs after a newer one, none is dropped unless a newer one has got the lock, and the newest that lives runs"},
 }
 
 // checker examines one history.

@@ -121,9 +121,11 @@ func (o *order) runShared(ctx context.Context, store driver.Store, monitors []mo
 		w := newWorker(o, g, monitors[g], locker)
 		all.Go(func() { w.work(ctx) })
 	}
-	stop := o.candidates(ctx, main, locker)
+	newer := o.newestLocker(store)
+	stop := o.candidates(ctx, main, locker, newer)
 	all.Wait()
 	stop()
+	o.closeLocker(main, newer, nil)
 	o.rest(ctx, main, locker)
 	o.closeLocker(main, locker, seen)
 }

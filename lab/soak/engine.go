@@ -37,6 +37,10 @@ type Run struct {
 	// run in this process, as groups of goroutines, and Open also opens their stores.
 	Open Opener
 
+	// Restless says that the store keeps the place of a waiter that gave up for a while, and may grant
+	// it the lock. So the workers do not rest at the end; see Run.rest.
+	Restless bool
+
 	Faults []Fault
 	Every  time.Duration   // mean time from the end of a fault to the next one; 0 means no faults
 	Lanes  int             // how many faults may happen at once, on different targets; 0 counts as 1
@@ -101,6 +105,10 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 	watchStalls(watch, r.monitor, engine, 0)
 	busy, stop := context.WithCancel(ctx)
 	defer stop()
+	operator, err := r.operate(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if r.Early != nil {
 		defer context.AfterFunc(r.Early, stop)()
 	}
@@ -110,6 +118,7 @@ func (r *Run) Do(ctx context.Context) (*Outcome, error) {
 		work = r.runGoroutines
 	}
 	rested, err := work(ctx, busy, out)
+	operator()
 	out.To = clockNow()
 	if err == nil {
 		err = r.lastLook(ctx, rested)

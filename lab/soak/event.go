@@ -11,6 +11,7 @@ import (
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/newest"
 )
 
 // Op is the kind of an Event.
@@ -65,6 +66,20 @@ const (
 	Promised Op = "promised"
 	// Resting is logged when a worker only waits for one name; see Run.rest.
 	Resting Op = "resting"
+	// Questioning is logged just before a call of Locker.Ask. Other is the number of the question.
+	Questioning Op = "questioning"
+	// Questioned is the end of that call. Other and Fence are those of the question that the store
+	// has now, which may be an earlier one.
+	Questioned Op = "questioned"
+	// Looks: the holder looks for questions from now on.
+	Looks Op = "looks"
+	// Told: the holder has learned of the question with the number Other and the fence Fence.
+	Told Op = "told"
+	// Arrived: a caller of package newest has the number Fence. Other is the caller, also in Asked,
+	// Acquired and Refused.
+	Arrived Op = "arrived"
+	// Entered: a caller of package newest has got the lock, perhaps only to give it up.
+	Entered Op = "entered"
 	// Broken: the worker or the monitor noticed a violation. The text in Err begins with the number
 	// of the invariant, for example "I8".
 	Broken Op = "broken"
@@ -152,6 +167,7 @@ var classes = []struct {
 	err  error
 	name string
 }{
+	{newest.ErrSuperseded, superseded},
 	{padlock.ErrUncertain, "uncertain"},
 	{padlock.ErrHeld, "held"},
 	{padlock.ErrLost, "lost"},
@@ -165,6 +181,9 @@ var classes = []struct {
 	{context.Canceled, "cancelled"},
 	{context.DeadlineExceeded, "timeout"},
 }
+
+// superseded is the class of newest.ErrSuperseded.
+const superseded = "superseded"
 
 // class returns the class of an error, or "" for nil.
 func class(err error) string {

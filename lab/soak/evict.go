@@ -59,7 +59,7 @@ func (w *worker) takeFree(ctx context.Context, name string, t turn, broken Event
 	begun := clockNow()
 	lock, err := w.locker.TryAcquire(ctx, name, padlock.TTL(t.ttl))
 	if err == nil {
-		t.own, t.fixed, t.evict, t.detached, t.limit = false, false, false, false, 0
+		t.own, t.fixed, t.evict, t.detached, t.limit, t.manner = false, false, false, false, 0, neverLooks
 		return w.got(Event{Op: Acquired, Call: begun}, lock, t)
 	}
 	t.name, t.try = name, true

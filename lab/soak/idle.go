@@ -49,7 +49,7 @@ func (c *checker) busy() map[string][]heldSpan {
 		}
 	}
 	for _, e := range c.events {
-		if e.Op == Refused && e.Err != "held" && e.Err != "closed" {
+		if e.Op == Refused && e.Err != "held" && e.Err != "closed" && e.Err != superseded {
 			for _, name := range e.wantedNames() {
 				busy[name] = append(busy[name], heldSpan{e.Call, e.At + e.TTL + slack + c.Coarse, 0})
 			}

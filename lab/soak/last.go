@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/driver/fast"
 )
 
 // lastLook checks the names after all workers have ended. A name must be free when the longest
@@ -215,6 +217,12 @@ func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 	for begun := clockNow(); ; pause(ctx, 50*time.Millisecond) {
 		left, err := r.listTaken(ctx, l)
 		waited := time.Duration(clockNow() - begun)
+		if stay := r.takeStaying(&left); len(left) == 0 && len(stay) > 0 && r.For >= longRun {
+			if waited <= maxStay+stayLonger+r.coarse() {
+				continue
+			}
+			left = stay
+		}
 		switch {
 		case errors.Is(err, errors.ErrUnsupported), err == nil && len(left) == 0:
 			return
@@ -235,6 +243,36 @@ func (r *Run) nothingLeft(ctx context.Context, l *padlock.Locker) {
 			return
 		}
 	}
+}
+
+// maxStay is the longest time for which a question, or the number of the newest caller that ran, stays
+// in the store. stayLonger is by how much clocks of servers that are set back make that longer.
+const (
+	maxStay    = time.Minute
+	stayLonger = 20 * time.Second
+)
+
+// longRun is how long a run takes that waits for the end of all questions. Other runs only look
+// whether each has an end in time.
+const longRun = 30 * time.Second
+
+// takeStaying removes the names that end by themselves in time, and returns them: those of questions,
+// and of the number of the newest caller that ran. A long run waits for the end, so it need not know it:
+// etcd does not show the last second of a lease.
+func (r *Run) takeStaying(states *[]padlock.State) (stay []padlock.State) {
+	*states = slices.DeleteFunc(*states, func(s padlock.State) bool {
+		_, question := fast.SplitAsk(s.Name)
+		base, newest := fast.SplitNewest(s.Name)
+		ends := question || newest && strings.HasPrefix(s.Name, fast.NewestName(base, "last "))
+		for _, h := range s.Holds {
+			ends = ends && (r.For >= longRun || !h.Until.IsZero() && time.Until(h.Until) <= maxStay+stayLonger+r.coarse())
+		}
+		if ends = ends && s.Waiters <= 0; ends {
+			stay = append(stay, s)
+		}
+		return ends
+	})
+	return stay
 }
 
 // listTaken lists the names that are not free.

@@ -146,18 +146,23 @@ func (c *checker) oneLeader(name string, leads []*leadership) {
 }
 
 // candidates starts the candidates of a process, which take part in the election, and the
-// goroutines that wait for long. The function stop ends them, and returns when they have ended.
-func (o *order) candidates(ctx context.Context, monitor monitorAPI, l *padlock.Locker) (stop func()) {
+// goroutines that wait for long, ask holders to leave, or use package newest with the Locker newer. The
+// function stop ends them, and returns when they have ended.
+func (o *order) candidates(ctx context.Context, monitor monitorAPI, l, newer *padlock.Locker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	for i := range o.Load.Elections {
-		w := newWorker(o, o.Goroutines+i, monitor, l)
-		all.Go(func() { w.campaign(ctx) })
+	g := o.Goroutines
+	start := func(n int, work func(*worker)) {
+		for range n {
+			w := newWorker(o, g, monitor, l)
+			g++
+			all.Go(func() { work(w) })
+		}
 	}
-	for i := range o.Load.Long {
-		w := newWorker(o, o.Goroutines+o.Load.Elections+i, monitor, l)
-		all.Go(func() { w.waitLong(ctx) })
-	}
+	start(o.Load.Elections, func(w *worker) { w.campaign(ctx) })
+	start(o.Load.Long, func(w *worker) { w.waitLong(ctx) })
+	start(o.Load.Asked, func(w *worker) { w.discuss(ctx) })
+	start(o.Load.Newest, func(w *worker) { w.comeAnew(ctx, newer) })
 	return func() {
 		cancel()
 		all.Wait()

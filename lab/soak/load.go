@@ -34,6 +34,9 @@ type Load struct {
 	Elections        int  // how many candidates each process has
 	Short            int  // share of turns that wait for at most MaxShort, most of them for a name that is held
 	Long             int  // how many goroutines of each process wait for long, one after the other has the name
+	Questions        int  // share of turns that ask the holder to leave, and of holders that look for questions
+	Asked            int  // how many goroutines of each process ask, and are asked on names that are held for long
+	Newest           int  // how many goroutines of each process use package newest
 	Detached         int  // share of turns with the option Detached
 	Observed         bool // whether every second process has an Observer
 	Batch            int  // 0: older workers know with it that no lock is passed on in memory
@@ -103,6 +106,8 @@ type turn struct {
 	slots                        int  // how many permits the name has; 0 for a lock without slots
 	several                      bool // the turn takes several names together
 	cool, atLeast, limit         time.Duration
+	asks                         bool   // the caller asks the holder to leave before it waits
+	manner                       manner // what the holder does about questions
 }
 
 // dice draws turns at random. With the same seed a worker draws the same turns.
@@ -160,6 +165,7 @@ func (d *dice) draw() turn {
 	d.drawShort(&t)
 	d.drawKeep(&t)
 	d.drawDetached(&t)
+	d.drawQuestions(&t)
 	return t
 }
 
@@ -198,5 +204,30 @@ func (d *dice) drawKeep(t *turn) {
 		t.atLeast = length
 	case limit: // much shorter than any TTL, so that only MaxHold ends the hold
 		t.limit, t.hold, t.fixed, t.verify = length/5, length, false, false
+	}
+}
+
+// manner is what a holder does about questions.
+type manner int
+
+const (
+	neverLooks manner = iota
+	leaves            // it ends its work when it is asked
+	stays             // it notes the question and works on
+	manners
+)
+
+// drawQuestions draws whether the caller of a turn asks the holder before it waits, and whether it
+// looks for questions when it has the lock.
+func (d *dice) drawQuestions(t *turn) {
+	if d.load.Questions == 0 {
+		return
+	}
+	asks, looks, how := d.percent(d.load.Questions), d.percent(d.load.Questions), 1+d.IntN(int(manners)-1)
+	if t.own || t.several || t.slots > 0 {
+		return
+	}
+	if t.asks = asks; looks && !t.convert && !t.handOff {
+		t.manner = manner(how)
 	}
 }

@@ -20,6 +20,7 @@ type Report struct {
 	PerSecond  float64
 	P50, P99   time.Duration // of acquires that were granted
 	Refused    map[string]int
+	Questions  map[string]int // calls of Ask by their errors, holders that were told, callers of newest
 	Faults     map[string]int
 	Violations map[string]int
 	Of         []Violation
@@ -49,7 +50,7 @@ func (v Verdict) String() string {
 func NewReport(r *Run, o *Outcome) *Report {
 	p := &Report{
 		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From),
-		Refused: map[string]int{}, Faults: map[string]int{}, Violations: map[string]int{},
+		Refused: map[string]int{}, Questions: map[string]int{}, Faults: map[string]int{}, Violations: map[string]int{},
 	}
 	p.Of, p.Late = Check(o)
 	for _, v := range p.Of {
@@ -76,6 +77,8 @@ func (p *Report) count(events []Event) {
 			p.Refused[e.Err]++
 		case Faulted:
 			p.Faults[e.Err]++
+		case Questioned, Told, Arrived:
+			p.Questions[strings.TrimSpace(string(e.Op)+" "+e.Err)]++
 		}
 	}
 	if len(took) > 0 {
@@ -156,6 +159,9 @@ func (p *Report) WriteHead(w io.Writer) {
 	fmt.Fprintf(w, "%d faults: %s; worst recovery %v\n", p.FaultSum(), Counts(p.Faults), p.Recovery.Round(time.Millisecond))
 	fmt.Fprintf(w, "each worker had a lock again after: %s\n", p.eachBack())
 	fmt.Fprintf(w, "registers: %s\n", p.Harm)
+	if len(p.Questions) > 0 {
+		fmt.Fprintf(w, "questions and callers of newest: %s\n", Counts(p.Questions))
+	}
 }
 
 // eachBack writes Backs as "cut 20ms, reset 5ms".

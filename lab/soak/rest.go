@@ -12,9 +12,9 @@ import (
 // still lives, and it waits for a name that the engine holds. The workers hold nothing else, so
 // every other name must be free. Nothing excuses a name that is not: not the faults, which are
 // over, and not a waiter that has given up. The first result is false if the workers cannot rest,
-// because they are programs of an older padlock, or if the store does not grant the name.
+// because they are other programs or the run is restless, or if the store does not grant the name.
 func (r *Run) rest(ctx context.Context) (rested bool, err error) {
-	if len(r.Programs) > 0 {
+	if len(r.Programs) > 0 || r.Restless {
 		return false, nil
 	}
 	locker, err := r.openAtEnd(ctx)

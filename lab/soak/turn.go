@@ -68,7 +68,7 @@ func (w *worker) adopt(ctx context.Context, k Key, t turn) {
 		return
 	}
 	t.name, t.own, t.handOff, t.pause, t.fixed, t.convert = key.Name(), false, false, false, false, false
-	t.evict, t.atLeast, t.limit, t.slots, t.several = false, 0, 0, 0, false
+	t.asks, t.manner, t.evict, t.atLeast, t.limit, t.slots, t.several = false, neverLooks, false, 0, 0, 0, false
 	t.cool = 0 // after a shared hold, other readers may enter during the cool-down
 	begun := w.logAsk(t.name, 0)
 	lock, err := w.locker.Adopt(ctx, key, padlock.TTL(t.ttl))

@@ -3,6 +3,8 @@ package soak
 import (
 	"context"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -73,6 +75,9 @@ func (w *worker) take(ctx context.Context, t turn) *held {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, t.cancel)
 		defer cancel()
+	}
+	if t.asks {
+		w.question(waiting, t.name)
 	}
 	begun := w.logAsk(t.name, t.slots)
 	acquire := w.locker.Acquire
@@ -156,7 +161,7 @@ func (w *worker) readShared(h *held) {
 func (w *worker) change(h *held) {
 	fence := h.Fence()
 	value := w.monitor.Read(h.Name(), fence)
-	pause(h.Context(), h.hold)
+	w.pauseForHold(h)
 	w.verify(h)
 	until := claim(h.Lock)
 	if until == 0 {
@@ -227,4 +232,46 @@ func (w *worker) release(h *held) {
 	e.At, e.Err = clockNow(), class(err)
 	w.log(e)
 	h.own = h.own && err == nil // the next try needs a name that was released for certain
+}
+
+// question asks the holder of a name to leave. The reason is a number, by which the holder's event
+// names the question. The worker may be killed meanwhile.
+func (w *worker) question(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	w.holds++
+	e := Event{Op: Questioning, Name: name, Other: w.first | w.holds, Call: clockNow()}
+	w.log(e)
+	q, err := w.locker.Ask(ctx, name, "q"+strconv.FormatInt(e.Other, 10))
+	e.Op, e.At, e.Other, e.Fence, e.Err = Questioned, clockNow(), questionNumber(q.Reason), q.Fence, class(err)
+	w.log(e)
+}
+
+// questionNumber returns the number in a reason, or 0. A server of the HTTP API adds the client.
+func questionNumber(reason string) int64 {
+	reason, _, _ = strings.Cut(strings.TrimPrefix(reason, "q"), " ")
+	n, _ := strconv.ParseInt(reason, 10, 64)
+	return n
+}
+
+// pauseForHold is the work of a holder. A holder that looks for questions notes the first one.
+func (w *worker) pauseForHold(h *held) {
+	if h.manner == neverLooks {
+		pause(h.Context(), h.hold)
+		return
+	}
+	w.log(Event{Op: Looks, Name: h.Name(), Hold: h.id})
+	begun := clockNow()
+	working, stop := context.WithTimeout(h.Context(), h.hold)
+	defer stop()
+	select {
+	case <-working.Done():
+		return
+	case <-padlock.Asked(h.Context()):
+	}
+	q, _ := padlock.QuestionFrom(h.Context())
+	w.log(Event{Op: Told, Name: h.Name(), Hold: h.id, Other: questionNumber(q.Reason), Fence: q.Fence})
+	if h.manner == stays {
+		pause(h.Context(), h.hold-time.Duration(clockNow()-begun))
+	}
 }

@@ -18,6 +18,9 @@ func TestFunctions(t *testing.T) {
 		"docs/stores/mongodb.md":   "stores/mongostore/client_test.go",
 		"docs/compared.md":         "internal/integration/pages/recipes_test.go",
 		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
+		"docs/ask.md":              "internal/integration/pages/ask_test.go",
+		"docs/election.md":         "internal/integration/pages/ask_test.go",
+		"docs/leader-database.md":  "internal/integration/pages/ask_test.go",
 	}
 	shown := map[string]int{}
 	for _, b := range blocks(t, "go") {

@@ -31,21 +31,23 @@ func serveRedis(o server.RedisOptions, query string) func(*Site) *serving {
 }
 
 // servePostgres returns two servers of padlock for PostgreSQL.
-func servePostgres(s *Site) *serving {
+func servePostgres(s *Site) *serving { return postgresBehind(s) }
+
+func postgresBehind(s *Site, flags ...string) *serving {
 	srv := postgresServer(s, "")
 	prepare(postgresURL(srv.Addr()))
 	alive := func() error { return postgreSQL.revive(postgresURL(srv.Addr()), srv) }
-	return s.serveTwo(srv, postgresURL, supervised(alive, append(postgreSQL.serverFaults(srv, ""), s.clockFaults()...)))
+	return s.serveTwo(srv, postgresURL, supervised(alive, append(postgreSQL.serverFaults(srv, ""), s.clockFaults()...)), flags...)
 }
 
 // serveTwo starts two servers of padlock, each with its own way to the store. The faults are those
 // of the store.
-func (s *Site) serveTwo(store *server.Server, storeURL func(at string) string, faults []soak.Fault) *serving {
+func (s *Site) serveTwo(store *server.Server, storeURL func(at string) string, faults []soak.Fault, flags ...string) *serving {
 	binary := got(server.BuildPadlock(s.dir))
 	ways := s.proxies(2, store.Addr())
 	var servers []*server.Server
 	for _, way := range ways {
-		servers = append(servers, server.Padlock(&s.host, binary, storeURL(way[0].Addr())))
+		servers = append(servers, server.Padlock(&s.host, binary, storeURL(way[0].Addr()), flags...))
 	}
 	faults = append(renamed(networkFaults(ways), "server's way"), faults...)
 	return &serving{

@@ -100,7 +100,7 @@ func (set *setup) allMet(out *soak.Outcome, say func(string)) error {
 func (o *Options) run(row *Row, set *setup) *soak.Run {
 	r := &soak.Run{
 		Name: row.Name, Seed: o.Seed, For: o.For, Tail: o.Tail, Workers: o.Workers, Goroutines: cmp.Or(set.goroutines, 8),
-		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Open: set.open, Every: o.Every, Lanes: o.Lanes, Back: set.back, Say: o.Say,
+		Load: soak.DefaultLoad(), Stages: set.stages, Programs: set.programs, Open: set.open, Every: o.Every, Lanes: o.Lanes, Back: set.back, Restless: set.restless, Say: o.Say,
 	}
 	if o.Load != nil {
 		r.Load = *o.Load

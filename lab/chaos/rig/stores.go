@@ -47,14 +47,15 @@ type setup struct {
 	goroutines int
 	load       func(*soak.Load) // changes the load; may be nil
 	back       time.Duration    // as in soak.Run
+	restless   bool             // as in soak.Run
 	// check looks at the servers after the run. It returns a violation, whose text begins with the
 	// number of the invariant, or "". It may be nil.
 	check func(*soak.Outcome) (broken string, err error)
 	log   func() string // returns the server's log; may be nil
 }
 
-// Rows returns the table of stores. For a new store, add a line.
-func Rows() []Row {
+// storeRows is the table of stores. For a new store, add a line.
+func storeRows() []Row {
 	const off, known, strict = "restart-guard=off", "restart-guard=known", "restart-guard=strict"
 	plain := server.RedisOptions{}
 	everysec := server.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "everysec"}}
