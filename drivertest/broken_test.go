@@ -121,6 +121,8 @@ var broken = map[bug]string{
 	lateReleaseSaysReleased:   "lost/expired",
 	listIgnoresPrefix:         "list/many list/prefix list/what-is-busy",
 	listMatchesPatterns:       "list/prefix",
+	listensLate:               "wait/release-meanwhile",
+	listensLateInLine:         "wait/release-meanwhile",
 	listStopsAtHundred:        "list/many",
 	listTellsFreeNames:        "list/what-is-busy",
 	modeOfTheFirstGrant:       "extend/lengthens extend/never-shortens shared/told",
@@ -178,7 +180,7 @@ var broken = map[bug]string{
 		"queue/lost-process? queue/no-overtaking? queue/readers-wait-behind-writers? wait/cooldown-in-time? wait/foreign? wait/readers? wait/wakes?",
 	waitersUncounted:   "queue/counted",
 	waitsForTheSilent:  "silence/returns",
-	wakeUpMissed:       "wait/missed-wake-up",
+	wakeUpMissed:       "wait/missed-wake-up wait/release-meanwhile",
 	wakesOnlyAtRelease: "promote/intent-ends queue/dead-waiter wait/cooldown-in-time wait/wakes",
 	wokenKeepsItsPlace: "fence/above giveup/during-a-long-wait giveup/silence limits/holder promote/intent-ends queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking " +
 		"queue/readers-wait-behind-writers wait/cooldown-in-time wait/foreign wait/missed-wake-up wait/readers wait/release-wakes wait/wakes",

@@ -145,6 +145,8 @@ const (
 	waitSpins                 bug = "Wait returns at once"
 	waitersUncounted          bug = "waiters are not counted"
 	waitsForTheSilent         bug = "a request waits for a silent server for ever"
+	listensLate               bug = "Wait without reserve looks, and only then begins to listen"
+	listensLateInLine         bug = "a Wait looks, and only then takes its place in the queue"
 	wakeUpMissed              bug = "Wait does not look after joining"
 	wakesOnlyAtRelease        bug = "Wait sleeps through the end of a lease"
 	wokenKeepsItsPlace        bug = "a woken waiter keeps its place"

@@ -65,6 +65,12 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	missed := s.is(wakeUpMissed)
+	if s.is(listensLate) && !reserve || s.is(listensLateInLine) && reserve {
+		missed = !w.turn(e, p, &r, reserve)
+		w.mu.Unlock()
+		<-time.After(time.Microsecond)
+		w.mu.Lock()
+	}
 	for {
 		if !missed && w.turn(e, p, &r, reserve) || s.is(waitSpins) {
 			return s.handOver(e, &r, reserve), nil

@@ -16,7 +16,7 @@ func init() {
 		needing(fenceCases, fences), needing(raiseCases, raises, fences),
 		needing(sharedCases, readers), needing(promoteCases, converts, promotes, readers), needing(convertCases, converts),
 		needing(slotCases, takesSlots), needing(passCases, passes),
-		needing(slices.Concat(waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases), waits), contextCases, alone(faultCases), alone(needing(fullCases, full)),
+		needing(slices.Concat(waitCases, meanwhileCases, coolWaitCases, queueCases, giveUpCases, reserveCases), waits), contextCases, alone(faultCases), alone(needing(fullCases, full)),
 		nameCases, limitCases, abilityCases, needing(inspectCases, inspects), needing(listCases, lists),
 		needing(breakCases, breaks, inspects), identifyCases, needing(recordCases, records),
 		boundCases, clockCases, closeCases, crowdCases, watchCases,
