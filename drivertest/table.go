@@ -11,7 +11,7 @@ var table []testCase
 
 func init() {
 	table = slices.Concat(
-		acquireCases, tokenCases, heldCases, extendCases, lostCases, releaseCases, replacesCases, detachedCases,
+		acquireCases, tokenCases, heldCases, extendCases, refusedCases, lostCases, releaseCases, replacesCases, detachedCases,
 		needing(batchCases, batches, leases), needing(coolDownCases, coolDowns),
 		needing(fenceCases, fences), needing(raiseCases, raises, fences),
 		needing(sharedCases, readers), needing(promoteCases, converts, promotes, readers), needing(convertCases, converts),
