@@ -265,7 +265,7 @@ var broken = map[bug]string{
 	slotRepeatTakesAnother:    "slots/takes",
 	slotUnchecked:             "slots/invalid",
 	slotRefusedForEver:        "slots/takes",
-	refusedExtendShortens:     "extend/refused lost/expired shared/own-lease",
+	refusedExtendShortens:     "extend/refused lost/expired shared/own-lease?",
 	refusedPromotionLengthens: "extend/refused",
 	waitLengthens:             "extend/refused",
 	refusedForEver:            "acquire/refused-again lost-reply/refused",

@@ -20,9 +20,8 @@ var meanwhileCases = []testCase{
 	},
 }
 
-// releasesMeanwhile releases many names, each at another moment of a Wait for it. A Wait that has
-// missed its release returns when the store looks again, or never. So nobody waits for it before
-// all names are released, and then all of them have the same time.
+// releasesMeanwhile releases many names, each at another moment of a Wait for it, until a Wait misses
+// its release. A slow machine is not the reason if others that begin later return meanwhile.
 func releasesMeanwhile(c *check) {
 	trip, limit := c.wakes()
 	workers, rounds := 8, 40
@@ -33,45 +32,44 @@ func releasesMeanwhile(c *check) {
 	case c.h.Slow:
 		rounds = 10
 	}
-	var mu sync.Mutex
-	var waits []*testWaiter
-	var failed error
+	missed := make(chan *testWaiter, workers)
+	failed := make(chan error, workers)
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			for i := range rounds {
+			for i := 0; i < rounds && time.Since(c.began) < c.patience/4; i++ {
 				t, err := c.releasedMeanwhile(i%2 == 0, (w+i/2)%2 == 0, trip)
-				mu.Lock()
 				if err != nil {
-					failed = err
-				} else {
-					waits = append(waits, t)
+					failed <- err
+					return
 				}
-				mu.Unlock()
+				late := time.NewTimer(limit)
+				select {
+				case a := <-t.done:
+					late.Stop()
+					if a.err != nil {
+						failed <- a.err
+						return
+					}
+				case <-late.C:
+					missed <- t
+					return
+				}
 			}
 		})
 	}
 	wg.Wait()
-	if failed != nil {
-		c.failf("%d callers at a time wait for names that are released: %v", workers, failed)
+	if len(failed) > 0 {
+		c.failf("a wait for a name that is released meanwhile: %v", <-failed)
 	}
-	missed := func() (n int) {
-		for _, t := range waits {
-			if t.waiting() {
-				n++
-			}
-		}
-		return n
+	n := len(missed)
+	if n == 0 {
+		return
 	}
-	if !c.poll(limit, func() bool { return missed() == 0 }) {
-		c.wakes()
-		if n := missed(); n > 0 {
-			c.failLate(driver.MaxSilence, "%d of %d waits have not returned %v after a release that came while they began, though others did that began later", n, len(waits), limit)
-		}
-	}
-	for _, t := range waits {
-		if a := <-t.done; a.err != nil {
-			c.failf("Wait for a name that is released meanwhile: %v", a.err)
+	c.wakes()
+	for range n {
+		if t := <-missed; t.waiting() {
+			c.failLate(driver.MaxSilence, "%d of %d callers waited for more than %v after a release that came while their Wait began, and others that began later did not", n, workers, limit)
 		}
 	}
 }
