@@ -68,9 +68,7 @@ func (c *check) refusals() []refusal {
 			_, err := l.cl.Convert(c.ctx, stranger(l, ttl))
 			return err
 		}},
-		{"promotion while there is another reader", promotion, true, func(l, _ *lease, ttl time.Duration) error {
-			return convert(l, false, ttl)
-		}},
+		{"promotion while there is another reader", promotion, true, func(l, _ *lease, ttl time.Duration) error { return convert(l, false, ttl) }},
 		{"promotion while another reader is being promoted", promotion, true, func(l, other *lease, ttl time.Duration) error {
 			if err := convert(other, false, other.req.TTL); err == nil || isLoss(err) {
 				return nil
