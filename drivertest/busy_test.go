@@ -293,7 +293,7 @@ const mayRunAgain = `acquire/never-queues acquire/refused-again lost-reply/refus
 	pass/queue-first promote/conflict promote/intent promote/intent-ends
 	queue/counted queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking
 	queue/readers-wait-behind-writers reserve/lapses reserve/release
-	wait/cooldown-in-time wait/foreign wait/missed-wake-up wait/readers wait/release-wakes wait/wakes`
+	wait/cooldown-in-time wait/foreign wait/missed-wake-up wait/readers wait/release-meanwhile wait/release-wakes wait/wakes`
 
 // TestBusyMachineHidesNoBug runs each case on a machine that always stands still. The store is
 // wrong only in the first attempt at each case. So if the suite drops a failure and runs the case

@@ -41,6 +41,9 @@ func (s *ref) extend(e *entry, token string, ttl time.Duration) (driver.Grant, e
 	if err != nil && ttl > 0 {
 		h, err = w.revive(e, token)
 	}
+	if err != nil && len(e.holds) > 0 && ttl > 0 && s.is(refusedExtendShortens) {
+		e.holds[0].until = w.now().Add(ttl)
+	}
 	if err != nil {
 		return driver.Grant{}, err
 	}

@@ -65,6 +65,15 @@ func (s *ref) stand(ctx context.Context, e *entry, p *waiting, r driver.Request,
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	missed := s.is(wakeUpMissed)
+	if h := w.live(e, p.token); h != nil && s.is(waitLengthens) {
+		h.until = later(h.until, w.now().Add(r.TTL))
+	}
+	if s.is(listensLate) && !reserve || s.is(listensLateInLine) && reserve {
+		missed = !w.turn(e, p, &r, reserve)
+		w.mu.Unlock()
+		<-time.After(time.Microsecond)
+		w.mu.Lock()
+	}
 	for {
 		if !missed && w.turn(e, p, &r, reserve) || s.is(waitSpins) {
 			return s.handOver(e, &r, reserve), nil
@@ -265,6 +274,9 @@ func (s *ref) promote(e *entry, h *hold, r *driver.Request) error {
 	}
 	if others := slices.ContainsFunc(e.holds, func(o *hold) bool { return o != h && w.lives(o) }); others && !s.is(promotesAmongReaders) {
 		e.intent, e.intends = h.token, w.now().Add(driver.MaxIntent)
+		if s.is(refusedPromotionLengthens) {
+			h.until = later(h.until, w.now().Add(r.TTL))
+		}
 		if s.is(promotionLosesHold) || w.g.Promotion == driver.PromotionRegrant {
 			w.drop(e, h.token, driver.OutcomeTaken)
 			e.intent = ""

@@ -11,12 +11,12 @@ var table []testCase
 
 func init() {
 	table = slices.Concat(
-		acquireCases, tokenCases, heldCases, extendCases, lostCases, releaseCases, replacesCases, detachedCases,
+		acquireCases, tokenCases, heldCases, extendCases, refusedCases, lostCases, releaseCases, replacesCases, detachedCases,
 		needing(batchCases, batches, leases), needing(coolDownCases, coolDowns),
 		needing(fenceCases, fences), needing(raiseCases, raises, fences),
 		needing(sharedCases, readers), needing(promoteCases, converts, promotes, readers), needing(convertCases, converts),
 		needing(slotCases, takesSlots), needing(passCases, passes),
-		needing(slices.Concat(waitCases, coolWaitCases, queueCases, giveUpCases, reserveCases), waits), contextCases, alone(faultCases), alone(needing(fullCases, full)),
+		needing(slices.Concat(waitCases, meanwhileCases, coolWaitCases, queueCases, giveUpCases, reserveCases), waits), contextCases, alone(faultCases), alone(needing(fullCases, full)),
 		nameCases, limitCases, abilityCases, needing(inspectCases, inspects), needing(listCases, lists),
 		needing(breakCases, breaks, inspects), identifyCases, needing(recordCases, records),
 		boundCases, clockCases, closeCases, crowdCases, watchCases,

@@ -53,6 +53,22 @@ func TestContractWithoutFences(t *testing.T) {
 	})
 }
 
+// Two stores that reach one server by two addresses know that they fail together.
+func TestOneServerByTwoAddresses(t *testing.T) {
+	each(t, func(t *testing.T, sys *system) {
+		url := sys.shared(t).URL()
+		one, err := sys.open(t.Context(), url, sys.patient)
+		noError(t, err)
+		defer one.Close()
+		two, err := sys.open(t.Context(), strings.Replace(url, "127.0.0.1", "localhost", 1), sys.patient)
+		noError(t, err)
+		defer two.Close()
+		if !driver.SamePlace(one, two) {
+			t.Error("the stores do not know that they are in one place")
+		}
+	})
+}
+
 // foreign takes a lock as Symfony's MysqlStore does.
 func foreign(t *testing.T, db *sql.DB, name string) (release func() error, err error) {
 	conn, err := db.Conn(t.Context())

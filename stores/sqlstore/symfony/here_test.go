@@ -2,6 +2,8 @@ package symfony
 
 import (
 	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"strings"
 	"testing"
@@ -78,11 +80,54 @@ func TestTexts(t *testing.T) {
 		t.Errorf("a token of PHP's is stored as %q", storedToken(own))
 	}
 	seen := map[string]string{}
-	for _, token := range []string{"short", "a b", "\x00", strings.Repeat("x", 45), strings.Repeat("x", 128)} {
+	for _, token := range []string{"short", "a b", "\x00", "é", "\x7f", strings.Repeat("x", 45), strings.Repeat("x", 128)} {
 		text := storedToken(token)
-		if len(text) > maxStored || seen[text] != "" {
+		if len(text) > maxStored || seen[text] != "" || (text == token) != (token == "short") {
 			t.Errorf("%q is stored as %q", token, text)
 		}
 		seen[text] = token
 	}
+}
+
+// counted is a database that counts its statements and changes nothing.
+type counted struct {
+	sqldriver.Conn
+	statements []string
+}
+
+func (d *counted) Connect(context.Context) (sqldriver.Conn, error) { return d, nil }
+func (d *counted) Driver() sqldriver.Driver                        { return nil }
+func (d *counted) Close() error                                    { return nil }
+
+func (d *counted) ExecContext(_ context.Context, text string, _ []sqldriver.NamedValue) (sqldriver.Result, error) {
+	d.statements = append(d.statements, text)
+	return sqldriver.RowsAffected(0), nil
+}
+
+// A statement without a reply may write its row after the Release of its token. Close comes before
+// the first of the pauses is over, and still removes the row once more.
+func TestCloseRemovesALateRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &counted{}
+		db := sql.OpenDB(d)
+		defer db.Close()
+		s, err := Open(t.Context(), db, sqlstore.PostgreSQL, Symfony, Lazy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.checked.Store(true)
+		token := strings.Repeat("t", 44)
+		s.here.noteDoubt(token, driver.ErrUncertain)
+		if _, err := s.Release(t.Context(), "job", token, 0); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before := len(d.statements)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if late := d.statements[before:]; len(late) != 1 || late[0] != s.sql.clear {
+			t.Errorf("Close sends %q, want one more %q", late, s.sql.clear)
+		}
+	})
 }
