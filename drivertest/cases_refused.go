@@ -54,12 +54,6 @@ func (c *check) refusals() []refusal {
 			_, err := c.b.Acquire(c.ctx, r)
 			return err
 		}},
-		{"Acquire to write by a reader", c.g.Shared, true, func(l, _ *lease, ttl time.Duration) error {
-			r := l.req
-			r.Shared, r.TTL = false, ttl
-			_, err := l.cl.Acquire(c.ctx, r)
-			return err
-		}},
 		{"Extend with another token", true, false, func(l, _ *lease, ttl time.Duration) error {
 			_, err := l.cl.Extend(c.ctx, l.req.Name, newToken(), ttl)
 			return err
