@@ -19,7 +19,6 @@ type newcomer struct {
 	id           int64
 	name         string
 	worker, life int
-	call         int64
 	number       uint64 // 0 if the worker was killed before it could note it
 	arrived      int64
 	entered      int64  // when it got the lock, perhaps only to give it up; or 0
