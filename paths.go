@@ -47,7 +47,7 @@ func (t *taking) withFolders(names []string) ([]string, error) {
 	if !t.set.paths {
 		return names, nil
 	}
-	t.paths = names
+	t.paths = slices.Clone(names)
 	all := slices.Clone(names)
 	for _, p := range names {
 		if clean := path.Clean(p); clean != p || p == "." || p == "/" || p == ".." || strings.HasPrefix(p, "../") {
