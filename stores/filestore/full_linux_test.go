@@ -17,8 +17,8 @@ import (
 )
 
 func init() {
-	scripts["no bytes left"] = func(dir string) error { return fullDevice(dir, "size=256k", fillBytes) }
-	scripts["no files left"] = func(dir string) error { return fullDevice(dir, "nr_inodes=500", fillFiles) }
+	scripts["no bytes left"] = func(dir string) error { return fullDevice(dir, "size=2m", fillBytes) }
+	scripts["no files left"] = func(dir string) error { return fullDevice(dir, "nr_inodes=1500", fillFiles) }
 }
 
 // Two processes run the contract's cases of a full store: on a disk on which no byte is left, and on

@@ -82,7 +82,11 @@ func (a *app) acquire(ctx context.Context, set *acquireFlags, name string) error
 	if set.shared && l.Guarantees().Bound != 0 {
 		return fail(exitUsage, "unsupported", name, "a shared lock in %s ends with the process that took it, so padlock acquire -s cannot keep one; use padlock run -s, or a store on a server", a.place())
 	}
-	place, err := newKeyPlace(set.keyFile)
+	room := keyRoom
+	if set.path {
+		room = maxKey
+	}
+	place, err := newKeyPlace(set.keyFile, room)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (a *app) adopt(ctx context.Context, file string, opts []padlock.Option) err
 	}
 	defer a.close(l)
 	ctx, stop := interruptible(ctx) // before the file of the new key is made
-	place, err := newKeyPlace(file)
+	place, err := newKeyPlace(file, keyRoom)
 	if err != nil {
 		stop()
 		return err

@@ -94,7 +94,7 @@ func (a *app) keyFor(set *conversion, name string) error {
 	}
 	out := converted{named: newNamed(name), Key: key.Text(), Shared: key.Shared()}
 	if set.keyFile != "" {
-		place, err := newKeyPlace(set.keyFile)
+		place, err := newKeyPlace(set.keyFile, keyRoom)
 		if err != nil {
 			return err
 		}

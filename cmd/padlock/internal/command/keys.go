@@ -25,8 +25,12 @@ standard input. It is never read from the command line, which every user of the
 machine can see. The key is all that is needed to take over, extend or release the
 lock.`
 
-// maxKey limits how many bytes are read as a key. The text of every key is shorter.
-const maxKey = 64 << 10
+// maxKey limits how many bytes are read as a key. The text of every key is shorter, and that of the key
+// of one lock is shorter than keyRoom.
+const (
+	maxKey  = 64 << 10
+	keyRoom = 8192
+)
 
 // keyJoint stands between the words of the key of a path: those of its folders and of itself.
 const keyJoint = "+"
@@ -108,7 +112,7 @@ type keyPlace struct {
 	tmp  *os.File // nil means standard output
 }
 
-func newKeyPlace(file string) (*keyPlace, error) {
+func newKeyPlace(file string, room int) (*keyPlace, error) {
 	if file == "" {
 		// A closed pipe must cause an error and not end this process.
 		signal.Ignore(syscall.SIGPIPE)
@@ -122,7 +126,7 @@ func newKeyPlace(file string) (*keyPlace, error) {
 		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
 	}
 	place := &keyPlace{file, tmp}
-	if _, err := tmp.Write(make([]byte, maxKey)); err != nil {
+	if _, err := tmp.Write(make([]byte, room)); err != nil {
 		place.drop()
 		return nil, fail(exitOutput, "output", "", "the key could not be written to %s: %s; no lock was taken or changed", show(file), pathReason(err))
 	}
