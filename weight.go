@@ -61,7 +61,7 @@ type weighted struct {
 func (t *taking) takePermits(name string) error {
 	c := &call{method: method{op: OpAcquire, within: t.within}, l: t.l, ctx: t.ctx, set: t.set}
 	c.set.maxHold = 0 // see setTimes
-	own := *t // on the heap; the calls without Weight keep theirs on the stack
+	own := *t         // on the heap; the calls without Weight keep theirs on the stack
 	w := &weighted{&permitCall{call: c, name: name}, &own}
 	w.observeNext()
 	err := w.check()
