@@ -20,9 +20,16 @@ type Overlap struct {
 	ByClocks bool
 }
 
+// Placed is a run and when it worked, as far as that is known, by the clock of which Overlap speaks.
+type Placed struct {
+	*Run
+	From, To time.Time
+}
+
 // Afterwards is what the runs of a name tell about the question whether two worked at once.
 type Afterwards struct {
 	Runs     int                      // how many runs were compared
+	Placed   []Placed                 // those that have ended, by their fences
 	Overlaps []Overlap                // by the time at which they began
 	Lost     []*Run                   // runs that lost their lock: they may have worked on for a moment
 	Open     []*Run                   // runs without an end, of which nobody knows when they stopped
@@ -68,7 +75,13 @@ func CheckOverlaps(runs []Run) Afterwards {
 	}
 	for _, same := range bySlot {
 		out.compare(same)
+		for _, r := range same {
+			if from, to, _ := out.span(r); !r.End.IsZero() {
+				out.Placed = append(out.Placed, Placed{r, from, to})
+			}
+		}
 	}
+	slices.SortFunc(out.Placed, func(a, b Placed) int { return cmp.Compare(a.Fence, b.Fence) })
 	slices.SortFunc(out.Overlaps, func(a, b Overlap) int { return a.From.Compare(b.From) })
 	for _, list := range [][]*Run{out.Lost, out.Open} {
 		slices.SortFunc(list, func(a, b *Run) int { return a.Start.Compare(b.Start) })

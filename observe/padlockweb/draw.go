@@ -42,6 +42,7 @@ type content struct {
 	MayBreak         bool
 	Runs             []run
 	NoRuns           string
+	Timeline         *timeline
 	UsualRun         string
 	Chart            *chart
 	Jobs             []jobRow

@@ -124,6 +124,7 @@ func (w *Web) addName(ctx context.Context, s *sampler.Snapshot, v *visitor, c *c
 	past, err := w.pastRuns(ctx, c.Query.name, c.One.Name)
 	starts := history.Starts(past)
 	c.Runs, c.NoRuns = v.latestRuns(starts, err)
+	c.Timeline = newTimeline(past)
 	if usual := history.Usual(starts); usual > 0 {
 		c.UsualRun = span(usual)
 	}
