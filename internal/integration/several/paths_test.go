@@ -3,13 +3,16 @@ package several
 import (
 	"errors"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/internal/safety"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 // treeHolds are the paths that are held now, and the greatest fence that each path has had.
@@ -82,13 +85,37 @@ func (s site) paths(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.timePath(t, lockers[0], root)
+	s.timePath(t, root)
 }
 
-// timePath prints what a free path of depth three takes.
-func (s site) timePath(t *testing.T, l *padlock.Locker, root string) {
+// counted returns the same store behind a proxy that counts requests, or the store itself if it has no
+// server. As long as one request follows the other, each is one read of the proxy.
+func (s site) counted(t *testing.T) (site, *atomic.Int64) {
+	n := new(atomic.Int64)
+	u, err := url.Parse(s.url)
+	if err != nil || u.Host == "" {
+		return s, n
+	}
+	p := server.NewProxy(t, u.Host)
+	p.LoseReply(func([]byte) bool { n.Add(1); return false })
+	u.Host = p.Addr()
+	return site{u.String()}, n
+}
+
+// timePath prints what a free path of depth three takes: times and requests.
+func (s site) timePath(t *testing.T, root string) {
 	const rounds = 20
 	var taken, released time.Duration
+	behind, requests := s.counted(t)
+	l := behind.locker(t)
+	for range 2 { // connections, prepared statements
+		all, err := l.AcquireAll(t.Context(), []string{root + "/a/b"}, padlock.Paths())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Release()
+	}
+	before := requests.Load()
 	for range rounds {
 		began := time.Now()
 		all, err := l.AcquireAll(t.Context(), []string{root + "/a/b"}, padlock.Paths())
@@ -103,5 +130,5 @@ func (s site) timePath(t *testing.T, l *padlock.Locker, root string) {
 		released += time.Since(began)
 	}
 	scheme, _, _ := strings.Cut(s.url, ":")
-	t.Logf("a free path of depth three on %s: %v to take, %v to release", scheme, (taken / rounds).Round(time.Microsecond), (released / rounds).Round(time.Microsecond))
+	t.Logf("a free path of depth three on %s: %.1f requests, %v to take, %v to release", scheme, float64(requests.Load()-before)/rounds, (taken / rounds).Round(time.Microsecond), (released / rounds).Round(time.Microsecond))
 }
