@@ -9,7 +9,7 @@ import (
 
 // refusal says why a try failed. The zero refusal means that another process has the lock.
 type refusal struct {
-	cooling bool          // the name cools down
+	cooling bool          // the name cools down, or has a lease
 	intent  uint64        // the id of the reader that is being promoted, or 0
 	left    time.Duration // after this time at the latest, a try may succeed; 0 if unknown
 	queued  bool          // the lock is free, but waiters may go first
@@ -20,22 +20,26 @@ func (*refusal) Error() string { return "refused" }
 
 // admits returns nil if the record of a file allows a hold. Otherwise it returns a refusal, or the
 // error of hands.
-func (r *record) admits(path string, wall time.Time) error {
+func (r *record) admits(path string, shared bool, wall time.Time) error {
 	if err := r.hands(path); err != nil || !r.valid {
 		return err
 	}
 	if left := r.intentEnd.timeLeft(wall); r.intent != 0 && left > 0 {
 		return &refusal{intent: r.intent, left: left}
 	}
-	if no := coolingFor(r, wall); no != nil {
+	if no := coolingFor(r, shared, wall); no != nil {
 		return no
 	}
 	return nil
 }
 
-// coolingFor returns nil if the name does not cool down, and otherwise a refusal.
-func coolingFor(rec *record, wall time.Time) *refusal {
-	if left := rec.cool.timeLeft(wall); left > 0 {
+// coolingFor returns nil if no cool-down and no lease keeps the name, and otherwise a refusal.
+func coolingFor(rec *record, shared bool, wall time.Time) *refusal {
+	end := rec.cool
+	if shared {
+		end = rec.coolEnd() // a reader joins detached readers
+	}
+	if left := end.timeLeft(wall); left > 0 {
 		return &refusal{cooling: true, left: left}
 	}
 	return nil
