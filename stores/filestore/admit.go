@@ -10,6 +10,7 @@ import (
 // refusal says why a try failed. The zero refusal means that another process has the lock.
 type refusal struct {
 	cooling bool          // the name cools down, or has a lease
+	shared  bool          // the name cools down, and the caller is a reader
 	intent  uint64        // the id of the reader that is being promoted, or 0
 	left    time.Duration // after this time at the latest, a try may succeed; 0 if unknown
 	queued  bool          // the lock is free, but waiters may go first
@@ -40,7 +41,7 @@ func coolingFor(rec *record, shared bool, wall time.Time) *refusal {
 		end = rec.coolEnd() // a reader joins detached readers
 	}
 	if left := end.timeLeft(wall); left > 0 {
-		return &refusal{cooling: true, left: left}
+		return &refusal{cooling: true, shared: shared, left: left}
 	}
 	return nil
 }

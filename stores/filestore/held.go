@@ -26,7 +26,10 @@ func (s *Store) heldError(f *file, no *refusal) (err error, isFinal bool) {
 	switch {
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
-		readers, _ := readReaders(f.spare, rec.epoch)                                 // without them, the holders are unknown
+		var readers map[int]readerRecord
+		if !no.shared { // otherwise they are not in the way
+			readers, _ = readReaders(f.spare, rec.epoch) // without them, the holders are unknown
+		}
 		if held.Holds = rec.keepers(readers, s.config.wall()); len(held.Holds) == 0 { // it has just ended
 			held.Holds = []driver.Hold{rec.coolDown(held.Until)}
 		}
