@@ -142,6 +142,25 @@ func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
 	}
 }
 
+// lockLease locks a file that has a lease or a cool-down, just as Store.lock does for other files.
+// Normally, no process keeps such a file locked. But a process that checks whether the name is free
+// locks the file for an instant, or for longer if the kernel suspends it just then. So lockLease
+// tries up to ten times. The pauses between the tries double from one to the next, and take 0.2 s
+// together.
+func (s *Store) lockLease(f *file, shared bool, whileLocked func(*conn) error) (*conn, error) {
+	const tries = 10
+	for i := range tries - 1 {
+		c, err := s.lock(f, shared, whileLocked)
+		if no, refused := err.(*refusal); !refused || *no != (refusal{}) {
+			return c, err
+		}
+		if err := s.pauseUnlocked(f, recordPause<<i); err != nil {
+			return nil, err
+		}
+	}
+	return s.lock(f, shared, whileLocked)
+}
+
 // mint returns the fence of a new grant. A fence is a number that grows from grant to grant, so
 // that a resource can refuse requests of an earlier holder.
 //

@@ -149,25 +149,6 @@ func (s *Store) changeLease(f *file, token string, b *buffer, edit func(left tim
 	return c, err
 }
 
-// lockLease locks a file that has a lease or a cool-down, just as Store.lock does for other files.
-// Normally, no process keeps such a file locked. But a process that checks whether the name is free
-// locks the file for an instant, or for longer if the kernel suspends it just then. So lockLease
-// tries up to ten times. The pauses between the tries double from one to the next, and take 0.2 s
-// together.
-func (s *Store) lockLease(f *file, shared bool, whileLocked func(*conn) error) (*conn, error) {
-	const tries = 10
-	for i := range tries - 1 {
-		c, err := s.lock(f, shared, whileLocked)
-		if no, refused := err.(*refusal); !refused || *no != (refusal{}) {
-			return c, err
-		}
-		if err := s.pauseUnlocked(f, recordPause<<i); err != nil {
-			return nil, err
-		}
-	}
-	return s.lock(f, shared, whileLocked)
-}
-
 // busyLease returns the error of a call that failed because another process keeps the file locked.
 // While a file has a lease, no process that uses padlock keeps the file locked. So if the lease of
 // token has not ended, the other process does not use padlock.
@@ -184,10 +165,6 @@ func (s *Store) busyLease(f *file, token string, b *buffer) error {
 		}
 	}
 	return errLeaseBusy(f.path)
-}
-
-func errLeaseBusy(path string) error {
-	return fmt.Errorf("%w: %s is locked by a program that does not know leases, such as flock(1) or PHP", driver.ErrUnavailable, path)
 }
 
 // extendLease does the work of Extend for a detached hold.

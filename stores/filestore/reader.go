@@ -13,7 +13,7 @@ import (
 // earlier epoch counts as free. If there are more shared holders than records, the kernel's list
 // still shows the others, but without host and label.
 //
-// A detached reader, which has a lease, always has a record; see sharedlease.go.
+// A detached reader, which has a lease, always has a record; see keepers.go.
 const (
 	readersOffset = 4096
 	readerSize    = 640
@@ -126,7 +126,7 @@ func freeReader(c *conn, epoch uint64, wall time.Time) int {
 		if !old.valid || old.epoch != epoch {
 			return i
 		}
-		if free < 0 && (old.ended(wall) || !old.detached() && old.state(old.boot) == processDead) {
+		if free < 0 && (old.ended(wall) || old.state(old.boot) == processDead) {
 			free = i
 		}
 	}

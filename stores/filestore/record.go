@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"hash/crc32"
@@ -305,6 +306,19 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 // would end the lease.
 type lease struct {
 	token [sha256.Size]byte // the hash of the token; zero if there is no lease
+}
+
+// sharedLeases stands in place of a token while detached readers have leases; see keepFor.
+var sharedLeases = [sha256.Size]byte(bytes.Repeat([]byte{0xff}, sha256.Size))
+
+func (r *record) hasSharedLeases() bool { return r.lease.token == sharedLeases }
+
+// coolEnd returns the end of the cool-down, without the leases of detached readers.
+func (r *record) coolEnd() moment {
+	if r.hasSharedLeases() {
+		return r.cooling
+	}
+	return r.cool
 }
 
 // leaseSize is the length of a lease in a record: its token, and a moment that is zero. Older builds

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -186,6 +187,18 @@ func TestPromotionBesideDetachedReaders(t *testing.T) {
 	}
 	held(t, s, "job", "p")
 	refused(t, other, detachedReader("job", "b"))
+	f, err := s.enter("job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request("job", "p")
+	if err := s.refresh(f); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.checkFree(&waiter{f: f, r: &r, watches: true}); err == nil {
+		t.Error("a reader that waits to be promoted does not wait for the lease")
+	}
+	s.endCall(f)
 	held(t, other, "job", "a")
 	release(t, other, "job", "a", driver.OutcomeReleased)
 	if _, err := promote(s, "job", "p"); err != nil {
@@ -355,8 +368,31 @@ func TestDetachedReaderOutlivesItsProcess(t *testing.T) {
 	if holds := inspect(t, s, "job").Holds; len(holds) != 1 {
 		t.Errorf("the reservation is still there: %+v", holds)
 	}
+	for i := range maxReaders - 1 {
+		take(t, s, detachedReader("job", fmt.Sprint(i)))
+	}
+	take(t, s, shared("job", "p")) // which finds no record
 	release(t, s, "job", "child", driver.OutcomeReleased)
-	take(t, s, request("job", "w"))
+}
+
+// A lease that is extended all the time is live whenever another process looks.
+func TestDetachedReaderExtendedWhileVerified(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	other := open(t, s.Dir())
+	take(t, s, detachedReader("job", "a"))
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() {
+		for i := range 3000 {
+			if _, err := s.Extend(patience(t), "job", "a", time.Hour+time.Duration(i)*time.Second); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 3000 {
+		held(t, other, "job", "a")
+	}
 }
 
 // While flock(1) has the file, a detached reader can be verified, and nothing else.
