@@ -65,10 +65,9 @@ func (a *attempt) prepare(name string) error {
 	if a.replaces != nil {
 		a.request.Shared, a.request.Replaces = a.replaces.shared, a.replaces.token
 	}
-	if a.request.Detached = l.guarantees.Bound != driver.BoundToNothing && (set.detached || a.replaces != nil); a.request.Detached {
-		if !l.guarantees.Detached || a.request.Shared {
-			return errors.ErrUnsupported
-		}
+	a.request.Detached = l.guarantees.Bound != driver.BoundToNothing && (set.detached || a.replaces != nil)
+	if a.request.Detached && !l.guarantees.Detached {
+		return errors.ErrUnsupported
 	}
 	if err := a.request.Validate(&l.guarantees); err != nil {
 		return err

@@ -148,9 +148,9 @@ func HoldAtLeast(d time.Duration) Option { return option(func(s *settings) { s.h
 
 // Detached takes a lock that is not bound to this process, even on a store that otherwise binds its
 // locks, such as files. The lock has a lease of length TTL, which is renewed as usual. It can be
-// exported, and ends with its lease if nobody extends it. If the store cannot do that, or if Shared
-// is given too, the error is errors.ErrUnsupported. On a store whose locks are bound to nothing,
-// Detached has no effect. Without Detached, such a lock ends with this process or its connection.
+// exported, and ends with its lease if nobody extends it. If the store cannot do that, the error is
+// errors.ErrUnsupported. On a store whose locks are bound to nothing, Detached has no effect.
+// Without Detached, such a lock ends with this process or its connection.
 //
 // If the store keeps its locks in files, a detached lock differs from other locks in two ways: PHP
 // programs and flock(1) do not see it, and it ends when the machine restarts.

@@ -130,8 +130,8 @@ type Request struct {
 
 	// Detached asks a store that binds its holds for one that is bound to nothing, and has a lease.
 	// Every program that knows the token can extend, verify, replace and release it; nobody can
-	// convert it. If the request is shared, or Guarantees.Detached is false, the error is
-	// errors.ErrUnsupported. Other stores ignore Detached.
+	// convert it. If Guarantees.Detached is false, the error is errors.ErrUnsupported, and it may be
+	// if the request is shared. Other stores ignore Detached.
 	Detached bool
 
 	// FenceAbove is below the fence of a new grant, and so below every later one. A repeat keeps

@@ -222,6 +222,7 @@ var broken = map[bug]string{
 	releaseSaysGone:         "release/frees",
 	boundDetaches:           "guarantees/unsupported",
 	detachedIsBound:         "detached/outlives",
+	detachedReaderAlone:     "detached/outlives detached/shared",
 	detachedUnsupported:     "detached/ignored",
 	convertShortens:         "extend/never-shortens",
 	convertKeepsLease:       "extend/lengthens",
@@ -365,7 +366,7 @@ func brokenWorld(b bug) *world {
 		w.g.InProcess = true
 	case boundOutlivesCut, boundOutlivesSilence, closeKeepsBound, releaseEndsBound, releaseDropsTheRest, boundSwaps, boundDetaches:
 		bind(w)
-	case detachedIsBound:
+	case detachedIsBound, detachedReaderAlone:
 		bind(w)
 		w.g.Detached = true
 	case clientsClock:

@@ -199,6 +199,7 @@ const (
 	releaseSaysGone           bug = "Release of a live hold returns OutcomeGone"
 	boundDetaches             bug = "a store that binds its holds takes no notice of Detached"
 	detachedIsBound           bug = "a detached hold ends with its store"
+	detachedReaderAlone       bug = "a detached reader shares the name with nobody"
 	detachedUnsupported       bug = "a store whose holds are bound to nothing refuses Detached"
 	convertShortens           bug = "Convert shortens the lease"
 	convertKeepsLease         bug = "Convert does not lengthen the lease"

@@ -282,7 +282,7 @@ func (s *ref) Acquire(ctx context.Context, r driver.Request) (g driver.Grant, er
 	if err := s.validate(&r); err != nil {
 		return g, err
 	}
-	if s.is(sharedIsExclusive) || s.is(sharedPretended) {
+	if s.is(sharedIsExclusive) || s.is(sharedPretended) || r.Detached && s.is(detachedReaderAlone) {
 		r.Shared = false
 	}
 	if r.Shared && !s.w.g.Shared || r.Replaces.Text() != "" && s.w.g.Bound != driver.BoundToNothing && !s.is(boundSwaps) || r.Replaces.Text() != "" && s.is(swapUnsupported) {

@@ -26,7 +26,7 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 		return driver.Grant{}, err
 	case r.Detached && (h == nil || h.reserved != nil):
 		lease := r // a copy, because acquireLease moves its request to the heap
-		return s.acquireLease(f, &lease, h)
+		return s.acquireLease(ctx, f, &lease, h)
 	case h != nil: // an earlier Acquire or Wait got it
 		h.claim()
 	default:
@@ -40,9 +40,6 @@ func (s *Store) Acquire(ctx context.Context, r driver.Request) (driver.Grant, er
 func (s *Store) check(r *driver.Request) error {
 	if err := r.Validate(&s.guarantees); err != nil {
 		return err
-	}
-	if r.Detached && r.Shared {
-		return fmt.Errorf("a shared lease in a file: %w", errors.ErrUnsupported)
 	}
 	if r.Replaces.Text() != "" && !r.Detached {
 		return fmt.Errorf("hand-over: a hold on a file belongs to its process: %w", errors.ErrUnsupported)
@@ -89,7 +86,7 @@ func (s *Store) try(ctx context.Context, f *file, r *driver.Request, m *manners)
 func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer, m *manners) (*hold, error) {
 	rec := b.read(c)
 	wall := s.config.wall()
-	if err := rec.admits(f.path, wall); err != nil {
+	if err := rec.admits(f.path, r.Shared, wall); err != nil {
 		return nil, err
 	}
 	if no := s.yield(c, r.Shared, m); no != nil {
@@ -102,7 +99,7 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer, m *manners
 	h := f.newHold()
 	h.token, h.conn, h.fence, h.shared, h.holder, h.since = r.Token.Text(), c, fence, r.Shared, r.Holder, wall.UnixMicro()
 	if r.Shared {
-		b.next.setShared(f, h, rec, wall)
+		b.next.setShared(f, h.fence, rec, wall)
 	} else {
 		b.next.setExclusive(f, h)
 	}
@@ -110,7 +107,7 @@ func (s *Store) grant(f *file, c *conn, r *driver.Request, b *buffer, m *manners
 		return nil, unavailable(f.path, err)
 	}
 	if r.Shared {
-		h.recordReader(b.next.epoch)
+		h.recordReader(b.next.epoch, wall)
 	}
 	return h, nil
 }

@@ -9,7 +9,8 @@ import (
 
 // refusal says why a try failed. The zero refusal means that another process has the lock.
 type refusal struct {
-	cooling bool          // the name cools down
+	cooling bool          // the name cools down, or has a lease
+	shared  bool          // the name cools down, and the caller is a reader
 	intent  uint64        // the id of the reader that is being promoted, or 0
 	left    time.Duration // after this time at the latest, a try may succeed; 0 if unknown
 	queued  bool          // the lock is free, but waiters may go first
@@ -20,23 +21,27 @@ func (*refusal) Error() string { return "refused" }
 
 // admits returns nil if the record of a file allows a hold. Otherwise it returns a refusal, or the
 // error of hands.
-func (r *record) admits(path string, wall time.Time) error {
+func (r *record) admits(path string, shared bool, wall time.Time) error {
 	if err := r.hands(path); err != nil || !r.valid {
 		return err
 	}
 	if left := r.intentEnd.timeLeft(wall); r.intent != 0 && left > 0 {
 		return &refusal{intent: r.intent, left: left}
 	}
-	if no := coolingFor(r, wall); no != nil {
+	if no := coolingFor(r, shared, wall); no != nil {
 		return no
 	}
 	return nil
 }
 
-// coolingFor returns nil if the name does not cool down, and otherwise a refusal.
-func coolingFor(rec *record, wall time.Time) *refusal {
-	if left := rec.cool.timeLeft(wall); left > 0 {
-		return &refusal{cooling: true, left: left}
+// coolingFor returns nil if no cool-down and no lease keeps the name, and otherwise a refusal.
+func coolingFor(rec *record, shared bool, wall time.Time) *refusal {
+	end := rec.cool
+	if shared {
+		end = rec.coolEnd() // a reader joins detached readers
+	}
+	if left := end.timeLeft(wall); left > 0 {
+		return &refusal{cooling: true, shared: shared, left: left}
 	}
 	return nil
 }
@@ -135,6 +140,25 @@ func (s *Store) pauseUnlocked(f *file, pause time.Duration) error {
 	default:
 		return nil
 	}
+}
+
+// lockLease locks a file that has a lease or a cool-down, just as Store.lock does for other files.
+// Normally, no process keeps such a file locked. But a process that checks whether the name is free
+// locks the file for an instant, or for longer if the kernel suspends it just then. So lockLease
+// tries up to ten times. The pauses between the tries double from one to the next, and take 0.2 s
+// together.
+func (s *Store) lockLease(f *file, shared bool, whileLocked func(*conn) error) (*conn, error) {
+	const tries = 10
+	for i := range tries - 1 {
+		c, err := s.lock(f, shared, whileLocked)
+		if no, refused := err.(*refusal); !refused || *no != (refusal{}) {
+			return c, err
+		}
+		if err := s.pauseUnlocked(f, recordPause<<i); err != nil {
+			return nil, err
+		}
+	}
+	return s.lock(f, shared, whileLocked)
 }
 
 // mint returns the fence of a new grant. A fence is a number that grows from grant to grant, so

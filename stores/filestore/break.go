@@ -23,7 +23,7 @@ func (s *Store) Break(ctx context.Context, name string, seenFence uint64) (uint6
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	var fence uint64
-	c, err := s.lockLease(f, func(c *conn) error {
+	c, err := s.lockLease(f, false, func(c *conn) error {
 		rec := b.read(c)
 		if err := rec.hands(f.path); err != nil {
 			return err

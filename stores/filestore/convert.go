@@ -67,8 +67,8 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 	if err := s.writeIntent(f, h, b); err != nil {
 		return err
 	}
-	if no := coolingFor(rec, wall); no != nil {
-		return keptFrom(no, wall)
+	if no := coolingFor(rec, false, wall); no != nil {
+		return s.keptError(h.conn, rec, no, wall)
 	}
 	if s.guarantees.FIFO && m.gaveBack < maxGaveBack && h.conn.readersQueue() {
 		m.gaveBack++
@@ -96,7 +96,7 @@ func (s *Store) promote(ctx context.Context, f *file, h *hold, r *driver.Request
 // promoted. It lasts for driver.MaxIntent.
 func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	wall := s.config.wall()
-	b.next.setShared(f, h, &b.rec, wall)
+	b.next.setShared(f, h.fence, &b.rec, wall)
 	b.next.intent, b.next.intentEnd = h.readerID, momentIn(driver.MaxIntent, wall)
 	if err := b.write(h.conn); err != nil {
 		return unavailable(f.path, err)
@@ -105,9 +105,10 @@ func (s *Store) writeIntent(f *file, h *hold, b *buffer) error {
 	return nil
 }
 
-func keptFrom(no *refusal, wall time.Time) error {
-	until := wall.Add(no.left)
-	return &driver.HeldError{Holds: []driver.Hold{{Cooling: true, Until: until}}, Until: until, Waiters: -1}
+// keptError returns the error for a promotion that a cool-down or other leases prevent.
+func (s *Store) keptError(c *conn, rec *record, no *refusal, wall time.Time) error {
+	readers, _ := readReaders(c, rec.epoch) // without them, the holders are unknown
+	return &driver.HeldError{Holds: rec.keepers(readers, wall), Until: wall.Add(no.left), Waiters: -1}
 }
 
 // finishPromotion makes h exclusive. The caller has just got the exclusive lock from the kernel.
@@ -130,7 +131,7 @@ func (s *Store) finishPromotion(f *file, h *hold, r *driver.Request, b *buffer) 
 	if err := b.write(h.conn); err != nil && stored {
 		return s.backToShared(f, h, unavailable(f.path, err))
 	}
-	clearReader(h.conn, h.readerIndex)
+	h.clearReader()
 	next.readerIndex = -1
 	*h = next
 	return nil
@@ -177,7 +178,7 @@ func (s *Store) neighbours(h *hold) (n neighbours) {
 	}
 	delete(readers, h.readerIndex)
 	for i := range maxReaders {
-		if o, ok := readers[i]; ok && o.state(o.boot) != processDead {
+		if o, ok := readers[i]; ok && !o.detached() && o.state(o.boot) != processDead {
 			n.recorded = append(n.recorded, o.holdOf(true))
 		}
 	}
@@ -225,7 +226,7 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 	next := *h
 	next.shared = true
 	wall := s.config.wall()
-	b.next.setShared(f, &next, &record{valid: true, fence: h.fence, epoch: h.fence}, wall)
+	b.next.setShared(f, h.fence, &record{valid: true, fence: h.fence, epoch: h.fence}, wall)
 	b.next.intent, b.next.intentEnd = newID(), momentIn(driver.MaxIntent, wall)
 	if err := b.write(h.conn); err != nil {
 		return unavailable(f.path, err)
@@ -234,7 +235,7 @@ func (s *Store) demote(ctx context.Context, f *file, h *hold) error {
 		s.lose(f, h)
 		return fmt.Errorf("%w: another program took it while it was being demoted", driver.ErrLost)
 	}
-	next.recordReader(b.next.epoch)
+	next.recordReader(b.next.epoch, wall)
 	*h = next
 	b.next.intent, b.next.intentEnd = 0, moment{}
 	_ = b.write(h.conn) // after an error, the intent lapses by itself

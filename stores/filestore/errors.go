@@ -84,3 +84,7 @@ func newer(path string) error {
 	return fmt.Errorf("%w: a newer padlock has written %s: update this program, or stop all programs that use the directory and remove the file",
 		driver.ErrUnavailable, path)
 }
+
+func errLeaseBusy(path string) error {
+	return fmt.Errorf("%w: %s is locked by a program that does not know leases, such as flock(1) or PHP", driver.ErrUnavailable, path)
+}

@@ -25,12 +25,15 @@ func init() {
 // one that can have no further file.
 func TestContractOnAFullDisk(t *testing.T) {
 	for _, script := range []string{"no bytes left", "no files left"} {
-		start(t, script, t.TempDir(), func(cmd *exec.Cmd) {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS}
-			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-		}).end()
+		start(t, script, t.TempDir(), inNamespace).end()
 	}
+}
+
+// inNamespace lets the process of cmd mount a disk.
+func inNamespace(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS}
+	cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 }
 
 // fullDevice mounts a small disk and runs the cases there.

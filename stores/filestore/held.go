@@ -26,9 +26,12 @@ func (s *Store) heldError(f *file, no *refusal) (err error, isFinal bool) {
 	switch {
 	case no.cooling:
 		held.Until = s.config.wall().Add(no.left)
-		held.Holds = []driver.Hold{rec.coolDown(held.Until)}
-		if rec.lease.taken() {
-			held.Holds[0] = rec.leaseHold(held.Until)
+		var readers map[int]readerRecord
+		if !no.shared { // otherwise they are not in the way
+			readers, _ = readReaders(f.spare, rec.epoch) // without them, the holders are unknown
+		}
+		if held.Holds = rec.keepers(readers, s.config.wall()); len(held.Holds) == 0 { // it has just ended
+			held.Holds = []driver.Hold{rec.coolDown(held.Until)}
 		}
 	case no.intent != 0:
 		held.Holds = []driver.Hold{promoting(f.spare, rec, no.intent)}
@@ -88,12 +91,12 @@ func (s *Store) occupants(c *conn, rec *record) (holds []driver.Hold, held bool)
 	rec.unread = cmp.Or(rec.unread, readErr)
 	locks, complete, err := s.seen.locksOf(s.dir, c)
 	if err == nil && len(locks) > 0 {
-		return s.attribute(c, rec, readers, locks), true
+		return append(s.attribute(c, rec, readers, locks), rec.leaseHolds(readers, s.config.wall())...), true
 	}
 	if err == nil && complete {
 		return nil, false
 	}
-	return claimed(rec, readers, err == nil), true
+	return append(claimed(rec, readers, err == nil), rec.leaseHolds(readers, s.config.wall())...), true
 }
 
 // claimed returns the holders that the file's record names. The store needs the record if the
@@ -112,7 +115,7 @@ func claimed(rec *record, readers map[int]readerRecord, listed bool) (holds []dr
 		holds = append(holds, rec.holdOf(false))
 	}
 	for i := range maxReaders {
-		if s, ok := readers[i]; ok && rec.mode == modeShared && credible(&s.owner, s.boot) {
+		if s, ok := readers[i]; ok && !s.detached() && rec.mode == modeShared && credible(&s.owner, s.boot) {
 			holds = append(holds, s.holdOf(true))
 		}
 	}

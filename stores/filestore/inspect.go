@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -284,16 +285,11 @@ func compatible(part, prefix string) bool {
 
 func (s *Store) stateOf(c *conn, rec record, readers map[int]readerRecord, locks []kernelLock) driver.State {
 	state := driver.State{Fence: rec.fence, Waiters: -1, Holds: s.attribute(c, &rec, readers, locks)}
-	wall := s.config.wall()
-	left, exclusive := rec.cool.timeLeft(wall), false
-	for _, l := range locks {
-		exclusive = exclusive || !l.shared
-	}
-	switch {
-	case left > 0 && rec.lease.taken():
-		state.Holds = append(state.Holds, rec.leaseHold(wall.Add(left)))
-	case left > 0 && !exclusive:
-		state.Holds = append(state.Holds, rec.coolDown(wall.Add(left)))
+	exclusive := slices.ContainsFunc(locks, func(l kernelLock) bool { return !l.shared })
+	for _, h := range rec.keepers(readers, s.config.wall()) {
+		if !h.Cooling || !exclusive {
+			state.Holds = append(state.Holds, h)
+		}
 	}
 	return state
 }

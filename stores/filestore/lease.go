@@ -11,7 +11,14 @@ import (
 
 // acquireLease tries to get a detached hold. If the token already has a reservation, acquireLease
 // turns it into the detached hold; otherwise reserved is nil.
-func (s *Store) acquireLease(f *file, r *driver.Request, reserved *hold) (g driver.Grant, err error) {
+func (s *Store) acquireLease(ctx context.Context, f *file, r *driver.Request, reserved *hold) (g driver.Grant, err error) {
+	shared, err := s.wantsShared(f, r, reserved)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if shared {
+		return s.acquireSharedLease(ctx, f, r, reserved)
+	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	var m manners
@@ -28,18 +35,40 @@ func (s *Store) acquireLease(f *file, r *driver.Request, reserved *hold) (g driv
 		f.unlockSpare(reserved.conn)
 		return g, nil
 	}
-	lock := s.lockExclusive
+	lock := s.lock
 	if r.Replaces.Text() != "" {
 		lock = s.lockLease
 	}
 	err = s.insist(f, func() error {
-		c, err := lock(f, grant)
+		c, err := lock(f, false, grant)
 		if err == nil {
 			f.unlockSpare(c)
 		}
 		return err
 	})
 	return g, err
+}
+
+// wantsShared reports whether a request for a detached hold gets a shared one, or renews or replaces
+// one.
+func (s *Store) wantsShared(f *file, r *driver.Request, reserved *hold) (bool, error) {
+	if reserved != nil {
+		return reserved.shared, nil
+	}
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	for _, token := range []driver.Token{r.Token, r.Replaces} {
+		if token.Text() == "" {
+			continue
+		}
+		if _, left, err := s.sharedLease(f, token.Text()); err != nil || left > 0 {
+			return true, err
+		}
+		if left, _ := b.read(f.spare).hasLease(token.Text(), s.config.wall()); left > 0 {
+			return false, nil
+		}
+	}
+	return r.Shared, nil
 }
 
 // grantLease writes a lease for r into the file, if the record allows it. The caller has the
@@ -75,7 +104,7 @@ func (s *Store) newLeaseFence(f *file, c *conn, r *driver.Request, rec *record, 
 		if left, _ := rec.hasLease(r.Replaces.Text(), wall); left == 0 {
 			return 0, fmt.Errorf("%w: the lease to be replaced is over", driver.ErrLost)
 		}
-	} else if err := rec.admits(f.path, wall); err != nil {
+	} else if err := rec.admits(f.path, false, wall); err != nil {
 		return 0, err
 	} else if no := s.yield(c, false, m); no != nil {
 		return 0, no
@@ -97,7 +126,7 @@ func (r *record) hasLease(token string, wall time.Time) (left time.Duration, ok 
 // and writes the record. It returns the descriptor, through which the file is still locked. If the
 // record shows another holder or no holder, changeLease returns an error that says so.
 func (s *Store) changeLease(f *file, token string, b *buffer, edit func(left time.Duration, wall time.Time) error) (*conn, error) {
-	c, err := s.lockLease(f, func(c *conn) error {
+	c, err := s.lockLease(f, false, func(c *conn) error {
 		rec, wall := b.read(c), s.config.wall()
 		if err := rec.hands(f.path); err != nil {
 			return err
@@ -120,25 +149,6 @@ func (s *Store) changeLease(f *file, token string, b *buffer, edit func(left tim
 	return c, err
 }
 
-// lockLease locks a file that has a lease or a cool-down, just as Store.lock does for other files.
-// Normally, no process keeps such a file locked. But a process that checks whether the name is free
-// locks the file for an instant, or for longer if the kernel suspends it just then. So lockLease
-// tries up to ten times. The pauses between the tries double from one to the next, and take 0.2 s
-// together.
-func (s *Store) lockLease(f *file, whileLocked func(*conn) error) (*conn, error) {
-	const tries = 10
-	for i := range tries - 1 {
-		c, err := s.lock(f, false, whileLocked)
-		if no, refused := err.(*refusal); !refused || *no != (refusal{}) {
-			return c, err
-		}
-		if err := s.pauseUnlocked(f, recordPause<<i); err != nil {
-			return nil, err
-		}
-	}
-	return s.lock(f, false, whileLocked)
-}
-
 // busyLease returns the error of a call that failed because another process keeps the file locked.
 // While a file has a lease, no process that uses padlock keeps the file locked. So if the lease of
 // token has not ended, the other process does not use padlock.
@@ -154,7 +164,7 @@ func (s *Store) busyLease(f *file, token string, b *buffer) error {
 			return fmt.Errorf("%w: another process has the name", driver.ErrLost)
 		}
 	}
-	return fmt.Errorf("%w: %s is locked by a program that does not know leases, such as flock(1) or PHP", driver.ErrUnavailable, f.path)
+	return errLeaseBusy(f.path)
 }
 
 // extendLease does the work of Extend for a detached hold.
@@ -164,6 +174,16 @@ func (s *Store) extendLease(ctx context.Context, name, token string, ttl time.Du
 		return driver.Grant{}, err
 	}
 	defer s.endCall(f)
+	from := s.config.clock.Now()
+	l, left, err := s.sharedLease(f, token)
+	switch {
+	case err != nil:
+		return driver.Grant{}, err
+	case left > 0 && ttl > 0:
+		return s.extendSharedLease(ctx, f, token, ttl)
+	case left > 0:
+		return driver.Grant{Fence: l.id, From: from, TTL: left, Shared: true}, nil
+	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	if ttl == 0 {
@@ -212,7 +232,12 @@ func (s *Store) verifyLease(f *file, token string, b *buffer) (driver.Grant, err
 }
 
 // releaseLease is Release for a detached hold.
-func (s *Store) releaseLease(f *file, token string, keep time.Duration) (driver.Outcome, error) {
+func (s *Store) releaseLease(ctx context.Context, f *file, token string, keep time.Duration) (driver.Outcome, error) {
+	if _, left, err := s.sharedLease(f, token); err != nil {
+		return driver.OutcomeGone, err
+	} else if left > 0 {
+		return s.releaseSharedLease(ctx, f, token, keep)
+	}
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
 	outcome := driver.OutcomeReleased

@@ -20,9 +20,6 @@ import (
 type detached struct{ *filestore.Store }
 
 func (d detached) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
-	if r.Shared {
-		return driver.Grant{}, errors.ErrUnsupported
-	}
 	r.Detached = true
 	return d.Store.Acquire(ctx, r)
 }
@@ -34,7 +31,7 @@ func (d detached) Wait(ctx context.Context, r driver.Request, reserve bool) (dri
 
 func (d detached) Guarantees() driver.Guarantees {
 	g := d.Store.Guarantees()
-	g.Bound, g.Detached, g.Lease, g.Shared, g.SharedFence, g.Promotion = driver.BoundToNothing, false, true, false, driver.PromiseNo, driver.PromotionNone
+	g.Bound, g.Detached, g.Lease, g.Promotion = driver.BoundToNothing, false, true, driver.PromotionNone
 	g.FIFO = false // the file is not locked, so waiters for the end of a lease poll
 	return g
 }
@@ -45,6 +42,7 @@ type only struct {
 	driver.Store
 	driver.Waiter
 	driver.Admin
+	driver.FenceRaiser
 }
 
 func TestLeaseContract(t *testing.T) {
@@ -56,7 +54,7 @@ func TestLeaseContract(t *testing.T) {
 				return nil, err
 			}
 			d := detached{s}
-			return only{d, d, s}, nil
+			return only{d, d, s, s}, nil
 		},
 	})
 }
@@ -91,7 +89,7 @@ func TestKeysOnFiles(t *testing.T) {
 	second := padlock.New(openStore(t, dir))
 	defer second.Close(t.Context())
 	var held *padlock.HeldError
-	for _, opts := range [][]padlock.Option{nil, {padlock.Shared()}, {padlock.Detached()}} {
+	for _, opts := range [][]padlock.Option{nil, {padlock.Shared()}, {padlock.Detached()}, {padlock.Detached(), padlock.Shared()}} {
 		_, err := second.TryAcquire(t.Context(), "job", opts...)
 		if !errors.As(err, &held) || len(held.Holds) != 1 || held.Holds[0].Label != "deploy" || held.Holds[0].Cooling || time.Until(held.Until) < 30*time.Second {
 			t.Errorf("while the key is good, the name is to be had: %v", err)
@@ -122,9 +120,6 @@ func TestKeysOnFiles(t *testing.T) {
 	}
 	if err := second.Do(t.Context(), "job", func(context.Context) error { return nil }, padlock.Wait(0)); err != nil {
 		t.Errorf("after the release: %v", err)
-	}
-	if _, err := second.Acquire(t.Context(), "job", padlock.Detached(), padlock.Shared()); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("a shared one: %v", err)
 	}
 	bound, err := second.Acquire(t.Context(), "job")
 	if err != nil {

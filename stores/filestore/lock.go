@@ -48,11 +48,6 @@ func (s *Store) lock(f *file, shared bool, whileLocked func(*conn) error) (*conn
 	return nil, fmt.Errorf("%w: %s: the lock file is replaced again and again; find the program that does it", driver.ErrUnavailable, f.path)
 }
 
-// lockExclusive calls lock for an exclusive lock.
-func (s *Store) lockExclusive(f *file, whileLocked func(*conn) error) (*conn, error) {
-	return s.lock(f, false, whileLocked)
-}
-
 // openSpare returns the spare descriptor, or a new one if there is none.
 func (s *Store) openSpare(f *file) (*conn, error) {
 	if c := f.spare; c != nil {

@@ -65,6 +65,14 @@ func (m moment) timeLeft(wall time.Time) time.Duration {
 	return d
 }
 
+// before reports whether m is earlier than other, by the clock that both know.
+func (m moment) before(other moment) bool {
+	if m.boot != 0 && other.boot != 0 {
+		return m.boot < other.boot
+	}
+	return m.wall < other.wall
+}
+
 // laterOf returns the later of two moments.
 func laterOf(a, b moment, wall time.Time) moment {
 	if a.timeLeft(wall) > b.timeLeft(wall) {

@@ -27,8 +27,13 @@ func (s *Store) locksByTrying(path string, readers map[int]readerRecord) ([]kern
 	defer c.unlock()
 	switch err := c.tryLock(false); {
 	case err == errBusy:
-		locks := []kernelLock{{shared: true}}
-		for len(locks) < len(readers) {
+		locks, bound := []kernelLock{{shared: true}}, 0
+		for _, s := range readers {
+			if !s.detached() {
+				bound++
+			}
+		}
+		for len(locks) < bound {
 			locks = append(locks, kernelLock{shared: true})
 		}
 		return locks, nil

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"hash/crc32"
@@ -80,7 +81,8 @@ type record struct {
 	boot      [16]byte
 	fence     uint64 // the highest fence minted
 	epoch     uint64 // fence of the last exclusive grant; readers of another epoch are stale
-	cool      moment // nobody gets the name before this
+	cool      moment // nobody gets the name before this, but see sharedLeases
+	cooling   moment // with leases of detached readers: the end of the cool-down
 	intent    uint64 // the random number of the reader that wants to be promoted, or 0
 	intentEnd moment
 	owner     // the holder of an exclusive or detached hold
@@ -96,7 +98,7 @@ func (r *record) encode(b []byte) []byte {
 	b = append(b, r.boot[:]...)
 	for _, v := range [...]uint64{
 		r.fence, r.epoch, uint64(r.cool.wall), uint64(r.cool.boot),
-		0, 0, // older builds have the end of a cool-down for writers here
+		uint64(r.cooling.wall), uint64(r.cooling.boot), // older builds have the end of a cool-down for writers here, or nothing
 		r.intent, uint64(r.intentEnd.wall), uint64(r.intentEnd.boot),
 	} {
 		b = le.AppendUint64(b, v)
@@ -154,7 +156,7 @@ func (r *record) decode(b []byte) {
 	r.mode = mode(b[10])
 	d.bytes(r.boot[:])
 	r.fence, r.epoch = d.uint(), d.uint()
-	r.cool, _ = d.moment(), d.moment()
+	r.cool, r.cooling = d.moment(), d.moment()
 	r.intent, r.intentEnd = d.uint(), d.moment()
 	r.owner = d.owner()
 	r.name = d.text()
@@ -165,7 +167,7 @@ func (r *record) decode(b []byte) {
 		return
 	}
 	if unknown := [16]byte{}; r.boot != machine().boot {
-		r.cool.boot, r.intentEnd.boot = 0, 0
+		r.cool.boot, r.cooling.boot, r.intentEnd.boot = 0, 0, 0
 		if r.boot != unknown && machine().boot != unknown {
 			r.endLease() // a lease ends when the machine restarts
 		}
@@ -180,16 +182,19 @@ func (r *record) setExclusive(f *file, h *hold) {
 	}
 }
 
-// setShared makes r the head record of a file that the shared hold h has locked. The argument old
-// is the previous record. If old is not valid, r gets a new epoch, so that all readers in the file
-// become stale.
-func (r *record) setShared(f *file, h *hold, old *record, wall time.Time) {
+// setShared makes r the head record of a file that a reader with this fence has locked. The argument
+// old is the previous record. If old is not valid, r gets a new epoch, so that all readers in the
+// file become stale.
+func (r *record) setShared(f *file, fence uint64, old *record, wall time.Time) {
 	*r = *old
 	if !old.valid {
-		r.epoch = h.fence
+		r.epoch = fence
 	}
-	r.mode, r.owner, r.name, r.lease = modeShared, owner{}, bytesOf(f.name), lease{}
-	r.fence = max(h.fence, old.fence)
+	r.mode, r.owner, r.name = modeShared, owner{}, bytesOf(f.name)
+	r.fence = max(fence, old.fence)
+	if !old.hasSharedLeases() || old.cool.timeLeft(wall) == 0 {
+		r.lease, r.cooling = lease{}, moment{}
+	}
 	if old.intentEnd.timeLeft(wall) == 0 {
 		r.intent, r.intentEnd = 0, moment{}
 	}
@@ -267,7 +272,7 @@ func (r *record) coolDown(until time.Time) driver.Hold {
 	return driver.Hold{Cooling: true, Holder: h.Holder, Until: until, PlannedEnd: until}
 }
 
-// lease describes a detached hold. During a detached hold, no process has the kernel's lock.
+// lease describes a detached hold that is exclusive; sharedLeases has the shared ones. During a detached hold, no process has the kernel's lock.
 // Instead, the cool-down of the record (record.cool) keeps the name taken until the lease ends.
 // Older builds do not know leases, but they respect the cool-down. The owner of the record is the
 // holder.
@@ -303,6 +308,19 @@ type lease struct {
 	token [sha256.Size]byte // the hash of the token; zero if there is no lease
 }
 
+// sharedLeases stands in place of a token while detached readers have leases; see keepFor.
+var sharedLeases = [sha256.Size]byte(bytes.Repeat([]byte{0xff}, sha256.Size))
+
+func (r *record) hasSharedLeases() bool { return r.lease.token == sharedLeases }
+
+// coolEnd returns the end of the cool-down, without the leases of detached readers.
+func (r *record) coolEnd() moment {
+	if r.hasSharedLeases() {
+		return r.cooling
+	}
+	return r.cool
+}
+
 // leaseSize is the length of a lease in a record: its token, and a moment that is zero. Older builds
 // have a time there for which the name stays taken after a Release.
 const leaseSize = sha256.Size + 16
@@ -327,7 +345,7 @@ func (l *lease) decode(d *decoder) {
 // that Extend does not find it.
 func (r *record) endLease() {
 	if r.lease.taken() {
-		r.cool, r.lease = moment{}, lease{}
+		r.cool, r.cooling, r.lease = r.cooling, moment{}, lease{}
 	}
 }
 

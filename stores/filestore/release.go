@@ -42,7 +42,7 @@ func (s *Store) Release(ctx context.Context, name, token string, keep time.Durat
 	defer s.endCall(f)
 	h := f.find(token)
 	if h == nil {
-		return s.releaseLease(f, token, keep)
+		return s.releaseLease(ctx, f, token, keep)
 	}
 	if h.passed {
 		replaced, err := h.wasReplaced(f.path)
@@ -72,7 +72,7 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 	wall := s.config.wall()
 	err := s.changeRecord(ctx, f, h, func(rec *record) {
 		if keep > 0 {
-			rec.cool = laterOf(rec.cool, momentIn(keep, wall), wall)
+			rec.coolFor(momentIn(keep, wall), wall)
 		}
 		if rec.intent == h.intent {
 			rec.intent, rec.intentEnd = 0, moment{}
@@ -87,7 +87,7 @@ func (s *Store) coolDown(ctx context.Context, f *file, h *hold, keep time.Durati
 // letGo ends a hold. The caller has removed the hold from f.holds, or will do so.
 func (s *Store) letGo(f *file, h *hold) driver.Outcome {
 	h.claim()
-	clearReader(h.conn, h.readerIndex)
+	h.clearReader()
 	if h.passed {
 		return s.letGoPassed(f, h)
 	}

@@ -74,9 +74,13 @@ func (s *Store) tryRecordLock(path string) (*conn, error) {
 
 // recordReader writes the holder of a shared hold into a readerRecord, where other processes can
 // read it. If that fails, other processes see only the process number of the holder.
-func (h *hold) recordReader(epoch uint64) {
+func (h *hold) recordReader(epoch uint64, wall time.Time) {
 	h.readerID = newID()
-	h.readerIndex = addReader(h.conn, &readerRecord{boot: machine().boot, id: h.readerID, epoch: epoch, owner: ownerOf(&h.holder, h.since)})
+	s := readerRecord{boot: machine().boot, id: h.readerID, epoch: epoch, owner: ownerOf(&h.holder, h.since)}
+	var buf [readerSize]byte
+	if i := freeReader(h.conn, epoch, wall); i >= 0 && h.conn.pwrite(s.encode(buf[:0]), readerOffset(i)) == nil {
+		h.readerIndex = i
+	}
 }
 
 // changeRecord calls edit with the head record of the lock that h has, and writes the record. If h
@@ -97,7 +101,7 @@ func (s *Store) changeRecord(ctx context.Context, f *file, h *hold, edit func(*r
 		return err
 	}
 	if h.shared {
-		b.next.setShared(f, h, rec, s.config.wall())
+		b.next.setShared(f, h.fence, rec, s.config.wall())
 	} else {
 		b.next.setExclusive(f, h)
 	}

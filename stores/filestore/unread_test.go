@@ -158,8 +158,8 @@ func TestUnreadReadersAreNotFree(t *testing.T) {
 	}
 	defer c.close()
 	blind(t, c, pathOf(s, "n"))
-	if i := addReader(c, &readerRecord{id: 1, epoch: 1}); i != -1 {
-		t.Errorf("wrote record %d", i)
+	if i := freeReader(c, 1, time.Now()); i != -1 {
+		t.Errorf("record %d is free", i)
 	}
 	if got, err := os.ReadFile(pathOf(s, "n")); err != nil || !bytes.Equal(got, before) {
 		t.Errorf("the file was changed, %v", err)

@@ -158,7 +158,7 @@ func (w *waiter) nextPause(no *refusal) time.Duration {
 // reserve gets the lock for a waiter, or returns a refusal. The hold is a reservation: it ends
 // after driver.MaxReservation unless the caller claims it with Acquire.
 func (s *Store) reserve(ctx context.Context, w *waiter) (driver.Grant, error) {
-	if err := s.recordAdmits(w.f, w.f.spare); err != nil {
+	if err := s.recordAdmits(w.f, w.f.spare, w.r.Shared); err != nil {
 		return driver.Grant{}, err
 	}
 	h, err := s.try(ctx, w.f, w.r, &w.manners)
@@ -201,7 +201,7 @@ func (s *Store) standInQueue(ctx context.Context, w *waiter) error {
 		return &refusal{}
 	}
 	c.markQueued(w.r.Shared)
-	if err := s.recordAdmits(f, c); err != nil {
+	if err := s.recordAdmits(f, c, w.r.Shared); err != nil {
 		return err
 	}
 	b := block(c, w.r.Shared)
@@ -277,10 +277,12 @@ func (s *Store) checkFree(w *waiter) error {
 	f, shared := w.f, w.r.Shared
 	own := f.find(w.r.Token.Text())
 	if own == nil {
-		// The promotion of a reader checks all this itself.
-		if err := s.recordAdmits(f, f.spare); err != nil {
+		// The promotion of a reader checks the intent itself.
+		if err := s.recordAdmits(f, f.spare, shared); err != nil {
 			return err
 		}
+	} else if no := s.keptNow(f.spare); no != nil {
+		return no
 	}
 	locks, complete, err := s.seen.locksOf(s.dir, f.spare)
 	others := len(locks)
@@ -310,7 +312,7 @@ func (s *Store) checkFree(w *waiter) error {
 
 // checkByTrying takes the lock and gives it back, to find out whether the caller could get it now.
 func (s *Store) checkByTrying(f *file, shared bool) error {
-	c, err := s.lock(f, shared, func(c *conn) error { return s.recordAdmits(f, c) })
+	c, err := s.lock(f, shared, func(c *conn) error { return s.recordAdmits(f, c, shared) })
 	if err != nil {
 		return err
 	}
@@ -319,8 +321,15 @@ func (s *Store) checkByTrying(f *file, shared bool) error {
 }
 
 // recordAdmits is record.admits for the record in the file of c.
-func (s *Store) recordAdmits(f *file, c *conn) error {
+func (s *Store) recordAdmits(f *file, c *conn, shared bool) error {
 	b := buffers.Get().(*buffer)
 	defer buffers.Put(b)
-	return b.read(c).admits(f.path, s.config.wall())
+	return b.read(c).admits(f.path, shared, s.config.wall())
+}
+
+// keptNow returns a refusal if a cool-down or a lease keeps others from the lock, and otherwise nil.
+func (s *Store) keptNow(c *conn) *refusal {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	return coolingFor(b.read(c), false, s.config.wall())
 }

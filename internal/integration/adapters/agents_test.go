@@ -101,6 +101,12 @@ func agents(t *testing.T, bin string) {
 	if got := two.does("try", 75); got.Exit != 75 || len(got.Holders) != 1 || got.Holders[0].Label != "agent-1: rename Server" {
 		t.Errorf("the refusal: %+v", got)
 	}
+	beside := strings.NewReplacer("-w 60", "-n", "src-server", "src-client", "src/server", "src/client").Replace(one.lines["acquire"])
+	two.does(beside, 0)
+	two.does(strings.Replace(one.lines["release"], "src-server", "src-client", 1), 0)
+	if got := two.does("padlock acquire --json --path -n src", 75); len(got.Holders) != 1 || got.Holders[0].Label != "agent-1: rename Server" {
+		t.Errorf("the folder: %+v", got)
+	}
 	for verb, exit := range map[string]int{"status": 75, "ls": 0} {
 		if got := two.does(verb, exit); got.Name != "src/server" || !got.Held || len(got.Holders) != 1 {
 			t.Errorf("%s: %+v", verb, got)

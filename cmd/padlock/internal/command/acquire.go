@@ -13,8 +13,8 @@ and nothing stops your work: if the work fits into one command, padlock run is
 safer, because it renews the lock and ends the command when the lock is lost.
 
 In a directory of files, such a lock is kept by padlock run and all other verbs, but
-flock(1) and PHP do not see it; the answer of --json lists them as "unseen_by". It is
-never shared, and it ends when the machine restarts.
+flock(1) and PHP do not see it; the answer of --json lists them as "unseen_by". It ends
+when the machine restarts.
 
 With --path, NAME is a path such as src/server: the lock excludes the locks with --path on
 that path, on every folder above it and on everything below it. One key stands for all.
@@ -79,9 +79,6 @@ func (a *app) acquire(ctx context.Context, set *acquireFlags, name string) error
 		return err
 	}
 	defer a.close(l)
-	if set.shared && l.Guarantees().Bound != 0 {
-		return fail(exitUsage, "unsupported", name, "a shared lock in %s ends with the process that took it, so padlock acquire -s cannot keep one; use padlock run -s, or a store on a server", a.place())
-	}
 	room := keyRoom
 	if set.path {
 		room = maxKey
