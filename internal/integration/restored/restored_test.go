@@ -66,6 +66,8 @@ func run(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
+	} else if len(out) > 0 {
+		t.Logf("%s: %s", name, out)
 	}
 }
 
