@@ -22,7 +22,7 @@ func TestRedis(t *testing.T) {
 			t.Parallel()
 			s := server.Redis(t, c.o)
 			file, kept := s.Place().Path(c.file), t.TempDir()+"/copy"
-			f := place{s.URL() + "?max-ttl=3s", 3 * time.Second, func() {
+			place{s.URL() + "?max-ttl=3s", 3 * time.Second, func() {
 				if !c.o.Persist {
 					if _, err := server.AskRedis(t.Context(), s.Addr(), "SAVE"); err != nil {
 						t.Fatal(err)
@@ -36,8 +36,7 @@ func TestRedis(t *testing.T) {
 				}
 				run(t, "cp", "-a", kept, file)
 				s.Restart(true)
-			}}.play(t)
-			t.Log(f)
+			}}.play(t, want{guard: !c.o.Persist, late: 2 * time.Second})
 		})
 	}
 }

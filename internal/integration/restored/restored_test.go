@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/open/all"
 )
@@ -66,39 +68,53 @@ func run(t testing.TB, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
-	} else if len(out) > 0 {
-		t.Logf("%s: %s", name, out)
 	}
 }
 
 // A found is what the processes see after a backup came back.
 type found struct {
-	kept    error         // of the holder of a lock that is in the backup, two leases after the restart
-	until   time.Duration // how long a lock of the backup that was released since kept others out
+	kept    error         // of the holder of a lock that is in the backup
+	free    time.Duration // when a lock of the backup that was released since was free
+	queue   time.Duration // when a name was free whose holder and waiter of the backup have left since
 	overlap time.Duration // how long two had a lock that was granted since
 	learned error         // what its first holder learned
 	waiter  time.Duration // from the release of a lock of the backup to the grant of its waiter
 	next    int64         // the next fence less the last one
-	raised  int64         // the same of a name whose fence was raised by FenceAbove since
+	raised  int64         // the same of a name whose fence was raised above the clock since
 }
 
 func (f found) String() string {
-	return fmt.Sprintf("kept: %v\nuntil %v\noverlap %v, learned: %v\nwaiter %v\nfences %+d, raised %+d", f.kept, f.until, f.overlap, f.learned, f.waiter, f.next, f.raised)
+	return fmt.Sprintf("kept: %v\nfree %v, queue %v\noverlap %v, learned: %v\nwaiter %v\nfences %+d, raised %+d",
+		f.kept, f.free, f.queue, f.overlap, f.learned, f.waiter, f.next, f.raised)
+}
+
+// A want is what a store promises to the processes.
+type want struct {
+	lost   bool          // the restart ends all locks
+	guard  bool          // a restart guard keeps the second holder out
+	late   time.Duration // how much later than after a lease names are free
+	waiter time.Duration // how late a waiter may notice a release
+	falls  bool          // fences may fall, since the backup is only seconds old
 }
 
 const year = uint64(365 * 24 * time.Hour / time.Microsecond)
 
-// play lets processes take locks before and after a backup, puts it back, and returns what they see.
-func (p place) play(t *testing.T) (f found) {
+// play lets processes take locks before and after a backup, puts it back, and checks what they see.
+func (p place) play(t *testing.T, w want) {
+	t.Helper()
 	s := &scene{T: t, place: p}
 	s.a, s.b, s.c = s.open(), s.open(), s.open()
-	kept, released := s.take(s.a, "kept"), s.take(s.a, "released")
-	s.release(s.take(s.a, "later"))
-	s.release(s.take(s.a, "counted"))
-	s.release(s.take(s.a, "raised"))
+	kept, released, queue := s.take(s.a, "kept"), s.take(s.a, "released"), s.take(s.a, "queue")
+	for _, name := range []string{"later", "counted", "raised"} {
+		s.release(s.take(s.a, name))
+	}
+	passed, waiter := s.wait("queue"), s.wait("kept")
+	<-time.After(p.ttl / 2) // the locks have been renewed, together
 	s.backUp()
 
 	s.release(released)
+	s.release(queue)
+	s.release(<-passed)
 	later := s.take(s.b, "later")
 	var last uint64
 	for range 5 {
@@ -108,74 +124,96 @@ func (p place) play(t *testing.T) (f found) {
 	}
 	high := s.take(s.b, "raised", padlock.FenceAbove(last+year))
 	s.release(high)
-	granted := make(chan *padlock.Lock, 1)
-	go func() { granted <- s.waits("kept") }()
-	s.queued("kept")
 	s.putBack()
 
+	var f found
 	s.watch(&f, later)
-	counted, again := s.take(s.c, "counted"), s.take(s.c, "raised")
-	f.next, f.raised = int64(counted.Fence()-last), int64(again.Fence()-high.Fence())
+	f.next = int64(s.take(s.c, "counted").Fence() - last)
+	f.raised = int64(s.take(s.c, "raised").Fence() - high.Fence())
 	<-time.After(s.ttl) // a lock whose lease is not renewed has ended
 	f.kept = kept.Check(t.Context())
 	start := time.Now()
 	_ = kept.Release() // the lock may be lost
-	if l := <-granted; l != nil {
-		f.waiter = time.Since(start)
-		s.release(l)
-	} else {
-		f.waiter = -1
-	}
-	return f
+	s.release(<-waiter)
+	f.waiter = time.Since(start)
+	t.Log(f)
+	f.check(t, p, w)
 }
 
-// watch waits until both names that the backup changed are free, or taken again, and the first
-// holder of the name "later" has learned of its loss.
+// check compares what the processes saw with what the store promises.
+func (f found) check(t *testing.T, p place, w want) {
+	t.Helper()
+	if (f.kept != nil) != w.lost {
+		t.Errorf("the holder of a lock that is in the backup gets %v", f.kept)
+	}
+	if end := p.ttl + w.late + 2*time.Second; f.free > end || f.queue > end {
+		t.Errorf("names are free after %v and %v, want at most %v", f.free, f.queue, end)
+	}
+	if !errors.Is(f.learned, padlock.ErrLost) {
+		t.Errorf("the holder of a lock that is gone gets %v", f.learned)
+	}
+	if f.overlap > p.ttl || w.guard && f.overlap > 0 {
+		safety.TwoHold(t, "for %v, and a lease is %v", f.overlap, p.ttl)
+	}
+	if f.waiter > w.waiter+time.Second {
+		t.Errorf("the waiter gets the lock %v after its release", f.waiter)
+	}
+	if !w.falls {
+		safety.Rises(t, f.next, 0)
+	}
+	if f.raised > 0 {
+		t.Error("docs/restored.md says that a fence ahead of the clock falls")
+	}
+}
+
+// watch waits until the names that the backup changed are free, and the first holder of the name
+// "later" has learned of its loss.
 func (s *scene) watch(f *found, later *padlock.Lock) {
+	var all sync.WaitGroup
 	start := time.Now()
-	free := make(chan time.Duration, 1)
-	go func() {
-		if l := s.waits("released"); l != nil {
-			free <- time.Since(start)
-			_ = l.Release()
-			return
-		}
-		free <- -1
-	}()
-	second := make(chan time.Time, 1)
-	go func() {
-		if l := s.waits("later"); l != nil {
-			second <- time.Now()
-			<-s.Context().Done()
-			return
-		}
-		second <- time.Time{}
-	}()
+	for name, d := range map[string]*time.Duration{"released": &f.free, "queue": &f.queue} {
+		all.Go(func() {
+			l := s.waits(s.c, name)
+			*d = time.Since(start)
+			s.release(l)
+		})
+	}
+	var second time.Time
+	all.Go(func() {
+		s.waits(s.c, "later")
+		second = time.Now()
+	})
 	select {
 	case <-later.Context().Done():
-		learned := time.Now()
 		f.learned = context.Cause(later.Context())
-		if at := <-second; !at.IsZero() {
-			f.overlap = learned.Sub(at)
-		}
-	case <-time.After(3 * s.ttl):
-		f.learned = later.Check(s.Context())
+	case <-time.After(10 * s.ttl):
 	}
-	f.until = <-free
+	learned := time.Now()
+	all.Wait()
+	f.overlap = learned.Sub(second)
 }
 
-// waits takes a lock, and returns nil if it gets none within a minute. A store refuses to wait while
-// it has no server, or while a guard acts.
-func (s *scene) waits(name string) *padlock.Lock {
+// wait begins to wait for a lock in the process b, and returns when the store has the waiter.
+func (s *scene) wait(name string) <-chan *padlock.Lock {
+	s.Helper()
+	granted := make(chan *padlock.Lock, 1)
+	go func() { granted <- s.waits(s.b, name) }()
+	s.queued(name)
+	return granted
+}
+
+// waits takes a lock, for 40 seconds at most. A store refuses to wait while it has no server, or
+// while a guard acts.
+func (s *scene) waits(p *padlock.Locker, name string) *padlock.Lock {
 	ctx, cancel := context.WithTimeout(s.Context(), 40*time.Second)
 	defer cancel()
 	for {
-		l, err := s.c.Acquire(ctx, name)
+		l, err := p.Acquire(ctx, name)
 		switch {
 		case err == nil:
 			return l
 		case ctx.Err() != nil || !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
-			s.Logf("%s: %v", name, err)
+			s.Errorf("%s: %v", name, err)
 			return nil
 		}
 		<-time.After(50 * time.Millisecond)

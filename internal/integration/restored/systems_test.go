@@ -2,6 +2,7 @@ package restored
 
 import (
 	"testing"
+	"time"
 
 	"github.com/padlock-go/padlock/internal/server"
 )
@@ -10,12 +11,12 @@ import (
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	s := server.Etcd(t, server.EtcdOptions{})
-	t.Log(copied(t, s, "etcd", "etcd://"+s.Addr()+"/").play(t))
+	copied(t, s, "etcd", "etcd://"+s.Addr()+"/").play(t, want{late: 2 * time.Second, waiter: 10 * time.Second})
 }
 
 // TestZooKeeper puts a copy of the data directory back.
 func TestZooKeeper(t *testing.T) {
 	t.Parallel()
 	s := server.ZooKeeper(t, server.ZooKeeperOptions{})
-	t.Log(copied(t, s, "version-2", "zookeeper://"+s.Addr()+"/locks?session-timeout=3s").play(t))
+	copied(t, s, "version-2", "zookeeper://"+s.Addr()+"/locks?session-timeout=3s").play(t, want{lost: true, falls: true})
 }
