@@ -1,7 +1,6 @@
 package restored
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 // TestRedis puts a copy of dump.rdb, and of the append-only files, back.
 func TestRedis(t *testing.T) {
 	t.Parallel()
+	server.Thorough(t)
 	for name, c := range map[string]struct {
 		o    server.RedisOptions
 		file string
@@ -18,25 +18,24 @@ func TestRedis(t *testing.T) {
 		"snapshot":    {server.RedisOptions{}, "dump.rdb"},
 		"append-only": {server.RedisOptions{Persist: true}, "appendonlydir"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		both(t, name, want{guard: !c.o.Persist, late: 2 * time.Second}, func(t *testing.T) place {
 			s := server.Redis(t, c.o)
-			file, kept := s.Place().Path(c.file), t.TempDir()+"/copy"
-			place{s.URL() + "?max-ttl=3s", 3 * time.Second, func() {
-				if !c.o.Persist {
+			p := copied(t, s, c.file, "redis://%s?max-ttl=3s")
+			if !c.o.Persist {
+				file, kept := s.Place().Path(c.file), t.TempDir()+"/copy"
+				p.backUp = func() {
 					if _, err := server.AskRedis(t.Context(), s.Addr(), "SAVE"); err != nil {
 						t.Fatal(err)
 					}
+					run(t, "cp", "-a", file, kept)
 				}
-				run(t, "cp", "-a", file, kept)
-			}, func() {
-				s.Kill()
-				if err := os.RemoveAll(file); err != nil {
-					t.Fatal(err)
+				p.putBack = func() {
+					s.Kill()
+					run(t, "cp", "-a", kept, file)
+					s.Restart(true)
 				}
-				run(t, "cp", "-a", kept, file)
-				s.Restart(true)
-			}}.play(t, want{guard: !c.o.Persist, late: 2 * time.Second})
+			}
+			return p
 		})
 	}
 }

@@ -21,6 +21,10 @@ type place struct {
 	ttl     time.Duration // of the locks
 	backUp  func()        // makes a backup of the server that runs
 	putBack func()        // stops the server, puts the backup back and starts it
+
+	proxy *server.Proxy // through which processes reach the server
+	addr  string        // of the server
+	opts  []padlock.LockerOption
 }
 
 // A scene is one restored backup, and the processes that see it. Each process has a Locker and a
@@ -37,13 +41,16 @@ func (s *scene) open() *padlock.Locker {
 	if err != nil {
 		s.Fatal(err)
 	}
-	l := padlock.New(store, padlock.TTL(s.ttl))
-	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = l.Close(ctx) // some locks are lost
-	})
+	l := padlock.New(store, append(s.opts, padlock.TTL(s.ttl))...)
+	s.Cleanup(func() { s.end(l) })
 	return l
+}
+
+// end ends a process. Some of its locks are lost.
+func (s *scene) end(l *padlock.Locker) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = l.Close(ctx)
 }
 
 func (s *scene) take(l *padlock.Locker, name string, o ...padlock.Option) *padlock.Lock {
@@ -56,9 +63,10 @@ func (s *scene) take(l *padlock.Locker, name string, o ...padlock.Option) *padlo
 	return lock
 }
 
+// release releases a lock. The restart may have ended it.
 func (s *scene) release(l *padlock.Lock) {
 	s.Helper()
-	if err := l.Release(); err != nil {
+	if err := l.Release(); err != nil && !errors.Is(err, padlock.ErrLost) {
 		s.Errorf("release of %s: %v", l.Name(), err)
 	}
 }
@@ -90,11 +98,14 @@ func (f found) String() string {
 
 // A want is what a store promises to the processes.
 type want struct {
-	lost   bool          // the restart ends all locks
+	lives  bool          // a lock that was released since is held again while its process lives
+	stays  bool          // every lock stays as it is
 	guard  bool          // a restart guard keeps the second holder out
 	late   time.Duration // how much later than after a lease names are free
 	waiter time.Duration // how late a waiter may notice a release
 	falls  bool          // fences may fall, since the backup is only seconds old
+	// The operator keeps all processes away from the server until the longest lease has ended.
+	keptOut bool
 }
 
 const year = uint64(365 * 24 * time.Hour / time.Microsecond)
@@ -124,17 +135,26 @@ func (p place) play(t *testing.T, w want) {
 	}
 	high := s.take(s.b, "raised", padlock.FenceAbove(last+year))
 	s.release(high)
+	if w.keptOut {
+		p.proxy.Point("127.0.0.1:1") // nobody listens there
+	}
 	s.putBack()
+	if w.keptOut {
+		<-time.After(p.ttl + w.late)
+		p.proxy.Point(p.addr)
+	}
 
 	var f found
-	s.watch(&f, later)
+	s.watch(&f, later, w.lives && !w.keptOut)
 	f.next = int64(s.take(s.c, "counted").Fence() - last)
 	f.raised = int64(s.take(s.c, "raised").Fence() - high.Fence())
 	<-time.After(s.ttl) // a lock whose lease is not renewed has ended
 	f.kept = kept.Check(t.Context())
 	start := time.Now()
 	_ = kept.Release() // the lock may be lost
-	s.release(<-waiter)
+	if !w.lives || w.keptOut {
+		s.release(<-waiter)
+	}
 	f.waiter = time.Since(start)
 	t.Log(f)
 	f.check(t, p, w)
@@ -143,16 +163,20 @@ func (p place) play(t *testing.T, w want) {
 // check compares what the processes saw with what the store promises.
 func (f found) check(t *testing.T, p place, w want) {
 	t.Helper()
-	if (f.kept != nil) != w.lost {
+	if f.kept != nil && w.stays || f.kept == nil && w.keptOut { // else it depends on the age of the backup
 		t.Errorf("the holder of a lock that is in the backup gets %v", f.kept)
 	}
-	if end := p.ttl + w.late + 2*time.Second; f.free > end || f.queue > end {
+	end := 2 * time.Second
+	if !w.keptOut {
+		end += p.ttl + w.late
+	}
+	if f.free > end || f.queue > end {
 		t.Errorf("names are free after %v and %v, want at most %v", f.free, f.queue, end)
 	}
-	if !errors.Is(f.learned, padlock.ErrLost) {
+	if !errors.Is(f.learned, padlock.ErrLost) != w.stays {
 		t.Errorf("the holder of a lock that is gone gets %v", f.learned)
 	}
-	if f.overlap > p.ttl || w.guard && f.overlap > 0 {
+	if f.overlap > p.ttl || (w.guard || w.keptOut) && f.overlap > 0 {
 		safety.TwoHold(t, "for %v, and a lease is %v", f.overlap, p.ttl)
 	}
 	if f.waiter > w.waiter+time.Second {
@@ -168,7 +192,7 @@ func (f found) check(t *testing.T, p place, w want) {
 
 // watch waits until the names that the backup changed are free, and the first holder of the name
 // "later" has learned of its loss.
-func (s *scene) watch(f *found, later *padlock.Lock) {
+func (s *scene) watch(f *found, later *padlock.Lock, ends bool) {
 	var all sync.WaitGroup
 	start := time.Now()
 	for name, d := range map[string]*time.Duration{"released": &f.free, "queue": &f.queue} {
@@ -186,9 +210,21 @@ func (s *scene) watch(f *found, later *padlock.Lock) {
 	select {
 	case <-later.Context().Done():
 		f.learned = context.Cause(later.Context())
-	case <-time.After(10 * s.ttl):
+	case <-time.After(4 * s.ttl):
+		s.release(later)
 	}
 	learned := time.Now()
+	if ends {
+		s.end(s.a)
+		s.end(s.b)
+	} else {
+		busy := s.waits(s.a, "busy") // b goes on to wait, and keeps what it needs for that
+		waiter := s.wait("busy")
+		defer func() {
+			s.release(busy)
+			s.release(<-waiter)
+		}()
+	}
 	all.Wait()
 	f.overlap = learned.Sub(second)
 }
@@ -212,6 +248,8 @@ func (s *scene) waits(p *padlock.Locker, name string) *padlock.Lock {
 		switch {
 		case err == nil:
 			return l
+		case errors.Is(err, padlock.ErrClosed):
+			return nil // the process has ended
 		case ctx.Err() != nil || !errors.Is(err, padlock.ErrUnavailable) && !errors.Is(err, padlock.ErrUncertain):
 			s.Errorf("%s: %v", name, err)
 			return nil

@@ -10,13 +10,17 @@ import (
 // TestEtcd puts a copy of the data directory back.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
-	s := server.Etcd(t, server.EtcdOptions{})
-	copied(t, s, "etcd", "etcd://"+s.Addr()+"/").play(t, want{late: 2 * time.Second, waiter: 10 * time.Second})
+	server.Thorough(t)
+	both(t, "copy", want{lives: true, late: 5 * time.Second, waiter: 10 * time.Second}, func(t *testing.T) place {
+		return copied(t, server.Etcd(t, server.EtcdOptions{}), "etcd", "etcd://%s/")
+	})
 }
 
 // TestZooKeeper puts a copy of the data directory back.
 func TestZooKeeper(t *testing.T) {
 	t.Parallel()
-	s := server.ZooKeeper(t, server.ZooKeeperOptions{})
-	copied(t, s, "version-2", "zookeeper://"+s.Addr()+"/locks?session-timeout=3s").play(t, want{lost: true, falls: true})
+	server.Thorough(t)
+	both(t, "copy", want{lives: true, falls: true, late: 2 * time.Second}, func(t *testing.T) place {
+		return copied(t, server.ZooKeeper(t, server.ZooKeeperOptions{}), "version-2", "zookeeper://%s/locks?session-timeout=3s")
+	})
 }
