@@ -63,10 +63,10 @@ func (s *scene) take(l *padlock.Locker, name string, o ...padlock.Option) *padlo
 	return lock
 }
 
-// release releases a lock. The restart may have ended it.
+// release releases a lock, which the restart may have ended.
 func (s *scene) release(l *padlock.Lock) {
 	s.Helper()
-	if err := l.Release(); err != nil && !errors.Is(err, padlock.ErrLost) {
+	if err := l.Release(); err != nil && !errors.Is(err, padlock.ErrLost) && !errors.Is(err, padlock.ErrExpired) {
 		s.Errorf("release of %s: %v", l.Name(), err)
 	}
 }
@@ -142,6 +142,7 @@ func (p place) play(t *testing.T, w want) {
 	if w.keptOut {
 		<-time.After(p.ttl + w.late)
 		p.proxy.Point(p.addr)
+		s.nothingLeft()
 	}
 
 	var f found
@@ -160,26 +161,41 @@ func (p place) play(t *testing.T, w want) {
 	f.check(t, p, w)
 }
 
+// nothingLeft fails the test if the backup still holds a name that was released since.
+func (s *scene) nothingLeft() {
+	s.Helper()
+	for _, name := range []string{"released", "queue"} {
+		var st padlock.State
+		server.Eventually(s, func() (err error) {
+			st, err = s.c.Inspect(s.Context(), name)
+			return err
+		})
+		if len(st.Holds) > 0 {
+			s.Errorf("%s is still held: %v", name, st.Holds)
+		}
+	}
+}
+
+// slack is what a busy machine may add. A lock that stays is refused for longer.
+const slack = 15 * time.Second
+
 // check compares what the processes saw with what the store promises.
 func (f found) check(t *testing.T, p place, w want) {
 	t.Helper()
 	if f.kept != nil && w.stays || f.kept == nil && w.keptOut { // else it depends on the age of the backup
 		t.Errorf("the holder of a lock that is in the backup gets %v", f.kept)
 	}
-	end := 2 * time.Second
-	if !w.keptOut {
-		end += p.ttl + w.late
-	}
+	end := p.ttl + w.late + slack
 	if f.free > end || f.queue > end {
 		t.Errorf("names are free after %v and %v, want at most %v", f.free, f.queue, end)
 	}
 	if !errors.Is(f.learned, padlock.ErrLost) != w.stays {
 		t.Errorf("the holder of a lock that is gone gets %v", f.learned)
 	}
-	if f.overlap > p.ttl || (w.guard || w.keptOut) && f.overlap > 0 {
+	if f.overlap > p.ttl+slack || (w.guard || w.keptOut) && f.overlap > 0 {
 		safety.TwoHold(t, "for %v, and a lease is %v", f.overlap, p.ttl)
 	}
-	if f.waiter > w.waiter+time.Second {
+	if f.waiter > w.waiter+slack {
 		t.Errorf("the waiter gets the lock %v after its release", f.waiter)
 	}
 	if !w.falls {
