@@ -93,9 +93,9 @@ func (c fakeConn) ExecContext(ctx context.Context, q string, args []driver.Named
 		}
 	}
 	switch shape := until.ReplaceAllString(q, "E"); shape {
-	case "UPDATE padlock_sessions SET data = ?, version = version + 1, E WHERE id = ? AND version = ? AND LIVE":
-		if r := c.db.live(arg(1).(string)); r != nil && r.version == arg(2) {
-			*r = fakeRow{r.version + 1, expiry(q), arg(0).([]byte)}
+	case "UPDATE padlock_sessions SET data = ?, version = ?, E WHERE id = ? AND version = ? AND LIVE":
+		if r := c.db.live(arg(2).(string)); r != nil && r.version == arg(3) {
+			*r = fakeRow{arg(1).(int64), expiry(q), arg(0).([]byte)}
 			return driver.RowsAffected(1), nil
 		}
 	case "UPDATE padlock_sessions SET data = ?, version = ?, E WHERE id = ? AND NOT LIVE":

@@ -144,8 +144,8 @@ func (r *rows) checkColumns(ctx context.Context) error {
 }
 
 // rows implements sessionstore.BlobStore with the rows of the table. The Tag of a Blob is the
-// version of its row. The first version of a row is random, so that a row which was deleted and
-// made again has another version.
+// version of its row. Each version is random, so that a row which was deleted and made again, or
+// which a backup has brought back and others have changed again, has another version.
 type rows struct {
 	db        *sqlpool.Pool
 	d         language
@@ -205,8 +205,8 @@ func (r *rows) Swap(ctx context.Context, key string, old *sessionstore.Blob, dat
 	if old == nil {
 		done, err = r.insert(ctx, key, data, ttl)
 	} else {
-		done, err = r.exec(ctx, "UPDATE {table} SET data = ?, version = version + 1, expires = "+r.until(ttl)+" WHERE id = ? AND version = ? AND {live}",
-			data, key, tag(old))
+		done, err = r.exec(ctx, "UPDATE {table} SET data = ?, version = ?, expires = "+r.until(ttl)+" WHERE id = ? AND version = ? AND {live}",
+			data, newVersion(), key, tag(old))
 	}
 	if done || err != nil {
 		return done, nil, err
@@ -224,13 +224,16 @@ func (r *rows) insert(ctx context.Context, key string, data []byte, ttl time.Dur
 		return false, fmt.Errorf("%w: sqlsession keeps at most %d bytes of printable ASCII, without a space at the end", sessionstore.ErrKey, maxKey)
 	}
 	defer r.sweepNowAndThen()
-	version := rand.Int64N(1 << 52)
+	version := newVersion()
 	done, err := r.exec(ctx, "UPDATE {table} SET data = ?, version = ?, expires = "+r.until(ttl)+" WHERE id = ? AND NOT {live}", data, version, key)
 	if done || err != nil {
 		return done, err
 	}
 	return r.exec(ctx, r.d.ignore[0]+" {table} (id, version, expires, data) VALUES (?, ?, "+r.until(ttl)+", ?)"+r.d.ignore[1], key, version, data)
 }
+
+// newVersion returns a version that no row had before.
+func newVersion() int64 { return rand.Int64N(1 << 52) }
 
 // maxKey is the width of the column id.
 const maxKey = 255

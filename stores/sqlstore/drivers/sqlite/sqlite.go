@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	_ "modernc.org/sqlite" // the driver
 
@@ -111,9 +112,14 @@ func pathOf(u *url.URL) (string, error) {
 	return path, nil
 }
 
+// creating is held from the look for the file to its creation.
+var creating sync.Mutex
+
 // create creates the directory and the database file, so that both have the right mode. Later,
 // SQLite creates further files in the directory, such as the log. They get the mode of the database
-// file.
+// file. A file that exists is not opened: when a process closes a file, the kernel ends all of its
+// locks on that file, also those of the connections that this process has. Another process would
+// then remove the log that they write to.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -121,6 +127,11 @@ func create(path string) error {
 	}
 	if kind := networkKind(dir); kind != "" {
 		return fmt.Errorf("%w: %s is on a network file system (%s), on which SQLite cannot lock; put the file on a disk of this machine, or use a server", driver.ErrInvalid, path, kind)
+	}
+	creating.Lock()
+	defer creating.Unlock()
+	if _, err := os.Stat(path); err == nil {
+		return nil
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/server"
 )
 
 func parsed(t *testing.T, rawURL string) *url.URL {
@@ -50,6 +52,41 @@ func TestNewFile(t *testing.T) {
 		if info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
+	}
+}
+
+// TestOpenAgain opens a file that this process has open already. The locks of the first connection
+// must last: without them, another process that closes the file removes the log, and what the first
+// connection writes afterwards is lost.
+func TestOpenAgain(t *testing.T) {
+	server.Needs(t, "sqlite3")
+	path := filepath.Join(t.TempDir(), "db")
+	another := func(statement string) string {
+		out, err := exec.Command("sqlite3", path, statement).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	first, _, err := open(&url.URL{Scheme: "sqlite", Path: path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := first.Exec("CREATE TABLE x (y)"); err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := open(&url.URL{Scheme: "sqlite", Path: path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	another("INSERT INTO x VALUES (1)")
+	if _, err := first.Exec("INSERT INTO x VALUES (2)"); err != nil {
+		t.Fatal(err)
+	}
+	if n := another("SELECT count(*) FROM x"); n != "2" {
+		t.Errorf("another process sees %s rows of 2", n)
 	}
 }
 
