@@ -20,6 +20,7 @@ func TestPagesOfTheCommand(t *testing.T) {
 		eachStore(t, func(t *testing.T, url, _ string) { deployJobs(t, dir, url) })
 	})
 	t.Run("agents", func(t *testing.T) { agents(t, dir) })
+	t.Run("four agents", func(t *testing.T) { fourAgents(t, dir) })
 }
 
 // page returns a page of docs.
