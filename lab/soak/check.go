@@ -8,7 +8,7 @@ import (
 	"github.com/padlock-go/padlock/internal/safety"
 )
 
-// Check looks for violations of the invariants I1 to I15; Invariants explains them. The
+// Check looks for violations of the invariants I1 to I17; Invariants explains them. The
 // second result is the longest delay of a loss signal, without the times in which the worker's
 // process stood still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
@@ -35,6 +35,8 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	c.checkBack()
 	c.questions()
 	c.newest()
+	c.paths()
+	c.weights()
 	c.checkTold()
 	sort.Slice(c.found, func(i, j int) bool { return c.found[i].At < c.found[j].At })
 	return c.found, c.late
