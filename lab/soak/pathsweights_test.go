@@ -114,7 +114,7 @@ func TestWaits(t *testing.T) {
 		weighing(3, 0, false, 15, 30, ""), // waited when worker 1 was the first of those with a weight
 		weighing(4, 2, true, 40, 41, ""),  // overtook
 	)
-	if w := waitsOf(slices.Concat(large, before)); w != (Waits{Large: 1, Longest: 90 * 1e6, Before: 2, Bound: 4, BeforeFirst: 1, BoundFirst: 1, Overtook: 1}) {
+	if w := waitsOf(slices.Concat(large, before)); w != (Waits{Large: 1, Longest: 90 * 1e6, Before: 2, Later: 1, Bound: 4, BeforeFirst: 1, BoundFirst: 1, Overtook: 1}) {
 		t.Errorf("%+v", w)
 	}
 	late := weighing(5, 0, false, 50, 60, "")

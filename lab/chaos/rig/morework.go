@@ -24,7 +24,7 @@ func Rows() []Row {
 			rows = append(rows, row)
 		}
 	}
-	return rows
+	return append(rows, mixedRows()...)
 }
 
 // coreRows are the stores of the rows with more work.
