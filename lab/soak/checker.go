@@ -49,6 +49,7 @@ type checker struct {
 	faults spells
 	found  []Violation
 	late   time.Duration // the longest delay of a loss signal
+	queued int           // calls for a path that were refused behind those that wait for a folder
 }
 
 func (c *checker) say(invariant string, at int64, name, format string, args ...any) {

@@ -128,19 +128,40 @@ func (c *checker) refusedPaths() {
 	}
 	wanted := c.wantedPaths()
 	for _, e := range refused {
-		if !slices.ContainsFunc(withOverlapping(wanted, e.Name), func(s heldSpan) bool { return s.hold != e.Other && s.from <= e.At && s.to >= e.Call }) {
+		self := heldSpan{e.Call, e.At, e.Other}
+		switch {
+		case meets(wanted, self, func(p string) bool { return overlap(p, e.Name) }):
+		case behindQueue(wanted, self, e.Name):
+			c.queued++
+		default:
 			c.say("I16", e.At, e.Name, "worker %d was refused, and nobody had or wanted an overlapping path", e.Worker)
 		}
 	}
 }
 
-func withOverlapping(wanted map[string][]heldSpan, name string) (all []heldSpan) {
+// meets reports whether a path that matches was wanted or held at the same time by another call.
+func meets(wanted map[string][]heldSpan, self heldSpan, matches func(path string) bool) bool {
 	for p, spans := range wanted {
-		if overlap(p, name) {
-			all = append(all, spans...)
+		if matches(p) && slices.ContainsFunc(spans, func(s heldSpan) bool { return s.at(self) }) {
+			return true
 		}
 	}
-	return all
+	return false
+}
+
+// at reports whether two spans of different calls have a time in common.
+func (s heldSpan) at(o heldSpan) bool { return s.hold != o.hold && s.from <= o.to && s.to >= o.from }
+
+// behindQueue reports whether another call may still have waited for a folder of a path, behind one
+// that had the folder or a folder above it alone. A call that does not wait does not overtake it.
+func behindQueue(wanted map[string][]heldSpan, self heldSpan, name string) bool {
+	folders := withFolders(path.Dir(name))
+	return meets(wanted, self, func(p string) bool {
+		common := slices.DeleteFunc(slices.Clone(folders), func(f string) bool { return !overlap(f, p) })
+		return slices.ContainsFunc(wanted[p], func(s heldSpan) bool {
+			return s.at(self) && meets(wanted, s, func(q string) bool { return slices.Contains(common, q) })
+		})
+	})
 }
 
 // A call that was refused returns after quickly, if the store confirms the releases of the locks that

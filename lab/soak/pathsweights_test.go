@@ -51,6 +51,10 @@ func TestPathsOfTheSoak(t *testing.T) {
 			s[refused].Call, s[refused].At = 40*ms, 43*ms
 			return append(s, Event{Op: Asked, Worker: 1, Name: "tree:a/c", Other: 105, Call: 42 * ms, At: 42 * ms})
 		}},
+		{"refused behind one that waits for the folder", nil, func(s []Event) []Event {
+			s[refused].Call, s[refused].At = 40*ms, 43*ms
+			return append(s, Event{Op: Asked, Worker: 1, Name: "tree:a/c", Other: 105, Call: 19 * ms, At: 19 * ms})
+		}},
 		{"refused within the lease of a holder that was killed", nil, func(s []Event) []Event {
 			s[released] = Event{Op: Killed, Worker: 1, At: 20 * ms}
 			s[refused].Call, s[refused].At = 340*ms, 341*ms

@@ -54,11 +54,15 @@ func NewReport(r *Run, o *Outcome) *Report {
 		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From),
 		Refused: map[string]int{}, Questions: map[string]int{}, Paths: map[string]int{}, Faults: map[string]int{}, Violations: map[string]int{},
 	}
-	p.Of, p.Late = Check(o)
+	c := check(o)
+	p.Of, p.Late = c.found, c.late
 	for _, v := range p.Of {
 		p.Violations[v.Invariant]++
 	}
 	p.count(o.Events)
+	if c.queued > 0 {
+		p.Paths["refused behind waiters for a folder"] = c.queued
+	}
 	p.Waits = waitsOf(o.Events)
 	p.PerSecond = float64(p.Grants) / p.For.Seconds()
 	p.Recovery = recovery(o.Events)
@@ -169,7 +173,7 @@ func (p *Report) WriteHead(w io.Writer) {
 		fmt.Fprintf(w, "questions and callers of newest: %s\n", Counts(p.Questions))
 	}
 	if len(p.Paths) > 0 {
-		fmt.Fprintf(w, "paths: %s at once\n", Counts(p.Paths))
+		fmt.Fprintf(w, "paths, and calls for them that were refused at once: %s\n", Counts(p.Paths))
 	}
 	if p.Waits.Large > 0 {
 		fmt.Fprintf(w, "weights: %v\n", p.Waits)

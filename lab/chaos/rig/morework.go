@@ -10,23 +10,6 @@ import (
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
-// Rows returns the table of stores, that of the rows with more work, and that of the rows with an
-// older padlock.
-func Rows() []Row {
-	rows := storeRows()
-	for _, w := range []struct {
-		name string
-		add  func(*soak.Load)
-	}{{"questions", addQuestions}, {"paths", addPaths}, {"weights", addWeights}} {
-		for _, row := range coreRows() {
-			row.Name += ", with " + w.name
-			row.build = loaded(row.build, w.add)
-			rows = append(rows, row)
-		}
-	}
-	return append(rows, mixedRows()...)
-}
-
 // coreRows are the stores of the rows with more work.
 func coreRows() []Row {
 	always := server.RedisOptions{Persist: true}
