@@ -14,7 +14,7 @@ import (
 
 // A path of the soak has up to treeDepth parts, each of which is one of treeWidth letters.
 const (
-	treeWidth = 3
+	treeWidth = 8
 	treeDepth = 4
 	treeMark  = "tree:" // in the first part of each path, behind the prefix
 )
