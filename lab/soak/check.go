@@ -8,10 +8,15 @@ import (
 	"github.com/padlock-go/padlock/internal/safety"
 )
 
-// Check looks for violations of the invariants I1 to I15; Invariants explains them. The
+// Check looks for violations of the invariants I1 to I17; Invariants explains them. The
 // second result is the longest delay of a loss signal, without the times in which the worker's
 // process stood still.
 func Check(o *Outcome) ([]Violation, time.Duration) {
+	c := check(o)
+	return c.found, c.late
+}
+
+func check(o *Outcome) *checker {
 	c := &checker{Promises: PromisesOf(o.Events), events: o.Events, holds: Holds(o.Events), names: map[string][]*Hold{}, waits: map[string][]Event{}, stalls: stallsOf(o.Events)}
 	for _, h := range c.holds {
 		c.names[h.Name] = append(c.names[h.Name], h)
@@ -35,9 +40,11 @@ func Check(o *Outcome) ([]Violation, time.Duration) {
 	c.checkBack()
 	c.questions()
 	c.newest()
+	c.paths()
+	c.weights()
 	c.checkTold()
 	sort.Slice(c.found, func(i, j int) bool { return c.found[i].At < c.found[j].At })
-	return c.found, c.late
+	return c
 }
 
 // collectTimes collects the times of stalls, faults and slow replies. It also collects the acquires.

@@ -7,7 +7,7 @@ import (
 
 // A Violation is a broken promise.
 type Violation struct {
-	Invariant string // "I1" to "I15"
+	Invariant string // "I1" to "I17"
 	At        int64  // by the clock of the events
 	Name      string
 	What      string
@@ -32,6 +32,8 @@ var Invariants = []struct{ ID, Meaning string }{
 	{"I13", "each worker gets a lock again at most 10 s after a fault is over (later where the guard against restarts acts)"},
 	{"I14", "a holder is told only of questions to itself that somebody asked, within a second and a request, and no question ends its lock"},
 	{"I15", "of the callers of package newest none runs after a newer one, none is dropped unless a newer one has got the lock, and the newest that lives runs"},
+	{"I16", "overlapping paths are never held at the same time, their fences rise, and no call is refused at once although nobody had or wanted an overlapping path"},
+	{"I17", "each call that waits without a limit for permits with a weight is served"},
 }
 
 // checker examines one history.
@@ -47,6 +49,7 @@ type checker struct {
 	faults spells
 	found  []Violation
 	late   time.Duration // the longest delay of a loss signal
+	queued int           // calls for a path that were refused behind those that wait for a folder
 }
 
 func (c *checker) say(invariant string, at int64, name, format string, args ...any) {

@@ -103,7 +103,9 @@ type Event struct {
 	Fixed  bool   `json:"fixed,omitempty"` // nothing renews the hold, so Until is exact
 	Keep   int64  `json:"keep,omitempty"`  // for Acquired: HoldAtLeast; for Released: the cool-down
 	Waited bool   `json:"waited,omitempty"`
-	Slots  int    `json:"slots,omitempty"` // how many permits the name has; 0 for a lock without slots
+	Slots  int    `json:"slots,omitempty"`  // how many permits the name has; 0 for a lock without slots
+	Weight int    `json:"weight,omitempty"` // how many of them the call takes with Weight; 0 for a call without it
+	Tried  bool   `json:"tried,omitempty"`  // a call for a path or for permits of weights did not wait
 	Err    string `json:"err,omitempty"`
 
 	Promises *Promises `json:"promises,omitempty"` // for Promised
@@ -151,7 +153,7 @@ func clockNow() int64 { return int64(clock.Now()) }
 
 // claim returns the time at which the holder of l must stop relying on the lock. If that time has
 // passed, it returns 0.
-func claim(l *padlock.Lock) int64 {
+func claim(l interface{ Remaining() time.Duration }) int64 {
 	at, rest := clockNow(), l.Remaining()
 	switch {
 	case rest <= 0:

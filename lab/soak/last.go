@@ -113,6 +113,8 @@ func (r *Run) namesToLookAt() []string {
 		switch {
 		case e.Slots > 0:
 			names = append(names, e.slotNames()...)
+		case isPath(e.Name):
+			names = append(names, withFolders(e.Name)...)
 		case e.Name != "":
 			names = append(names, e.Name)
 		}

@@ -163,6 +163,8 @@ func (o *order) candidates(ctx context.Context, monitor monitorAPI, l, newer *pa
 	start(o.Load.Long, func(w *worker) { w.waitLong(ctx) })
 	start(o.Load.Asked, func(w *worker) { w.discuss(ctx) })
 	start(o.Load.Newest, func(w *worker) { w.comeAnew(ctx, newer) })
+	start(o.Load.Paths, func(w *worker) { w.climb(ctx) })
+	start(o.Load.Weights, func(w *worker) { w.weigh(ctx) })
 	return func() {
 		cancel()
 		all.Wait()

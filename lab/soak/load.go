@@ -37,6 +37,8 @@ type Load struct {
 	Questions        int  // share of turns that ask the holder to leave, and of holders that look for questions
 	Asked            int  // how many goroutines of each process ask, and are asked on names that are held for long
 	Newest           int  // how many goroutines of each process use package newest
+	Paths            int  // how many goroutines of each process lock paths
+	Weights          int  // how many goroutines of each process take permits with Weight
 	Detached         int  // share of turns with the option Detached
 	Observed         bool // whether every second process has an Observer
 	Batch            int  // 0: older workers know with it that no lock is passed on in memory
@@ -104,6 +106,7 @@ type turn struct {
 	fixed, pause, verify, extend bool
 	own, try, evict, detached    bool
 	slots                        int  // how many permits the name has; 0 for a lock without slots
+	weight                       int  // how many of them the turn takes with Weight; 0 for a turn without it
 	several                      bool // the turn takes several names together
 	cool, atLeast, limit         time.Duration
 	asks                         bool   // the caller asks the holder to leave before it waits

@@ -21,6 +21,8 @@ type Report struct {
 	P50, P99   time.Duration // of acquires that were granted
 	Refused    map[string]int
 	Questions  map[string]int // calls of Ask by their errors, holders that were told, callers of newest
+	Paths      map[string]int // grants of paths, and calls for them that were refused at once
+	Waits      Waits          // of the large requests with a weight
 	Faults     map[string]int
 	Violations map[string]int
 	Of         []Violation
@@ -50,13 +52,18 @@ func (v Verdict) String() string {
 func NewReport(r *Run, o *Outcome) *Report {
 	p := &Report{
 		Name: r.Name, Seed: r.Seed, For: time.Duration(o.To - o.From),
-		Refused: map[string]int{}, Questions: map[string]int{}, Faults: map[string]int{}, Violations: map[string]int{},
+		Refused: map[string]int{}, Questions: map[string]int{}, Paths: map[string]int{}, Faults: map[string]int{}, Violations: map[string]int{},
 	}
-	p.Of, p.Late = Check(o)
+	c := check(o)
+	p.Of, p.Late = c.found, c.late
 	for _, v := range p.Of {
 		p.Violations[v.Invariant]++
 	}
 	p.count(o.Events)
+	if c.queued > 0 {
+		p.Paths["refused behind waiters for a folder"] = c.queued
+	}
+	p.Waits = waitsOf(o.Events)
 	p.PerSecond = float64(p.Grants) / p.For.Seconds()
 	p.Recovery = recovery(o.Events)
 	p.Backs = backs(o.Events, stallsOf(o.Events), nil)
@@ -67,6 +74,9 @@ func NewReport(r *Run, o *Outcome) *Report {
 func (p *Report) count(events []Event) {
 	var took []int64
 	for _, e := range events {
+		if isPath(e.Name) && (e.Op == Acquired || e.Op == Refused && e.Tried && e.Err == "held") {
+			p.Paths[string(e.Op)]++
+		}
 		switch e.Op {
 		case Acquired:
 			p.Grants++
@@ -161,6 +171,12 @@ func (p *Report) WriteHead(w io.Writer) {
 	fmt.Fprintf(w, "registers: %s\n", p.Harm)
 	if len(p.Questions) > 0 {
 		fmt.Fprintf(w, "questions and callers of newest: %s\n", Counts(p.Questions))
+	}
+	if len(p.Paths) > 0 {
+		fmt.Fprintf(w, "paths, and calls for them that were refused at once: %s\n", Counts(p.Paths))
+	}
+	if p.Waits.Large > 0 {
+		fmt.Fprintf(w, "weights: %v\n", p.Waits)
 	}
 }
 

@@ -16,12 +16,12 @@ const permitCount = 2
 func permitName(l *Load) string { return l.Prefix + "slots" }
 
 // slotNames returns the names of the locks with which a store implements a name with n permits.
-// Each permit has a lock. One more lock, the gate, is for the queue of the waiters.
+// Each permit has a lock. Two more locks, the gates, are for the queues of the waiters.
 func slotNames(name string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fast.SlotName(name, i))
 	}
-	return append(names, fast.SlotGate(name, n))
+	return append(names, fast.SlotGate(name, n), fast.SlotGate(name, 0))
 }
 
 // wantedNames returns the names of the locks that would satisfy an acquire. For a permit, these are

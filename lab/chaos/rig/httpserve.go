@@ -2,6 +2,7 @@ package rig
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,11 +44,14 @@ func postgresBehind(s *Site, flags ...string) *serving {
 // serveTwo starts two servers of padlock, each with its own way to the store. The faults are those
 // of the store.
 func (s *Site) serveTwo(store *server.Server, storeURL func(at string) string, faults []soak.Fault, flags ...string) *serving {
-	binary := got(server.BuildPadlock(s.dir))
+	binaries := slices.Repeat([]string{got(server.BuildPadlock(s.dir))}, 2)
+	if s.mixed {
+		binaries[1] = s.buildCommit(landedCommit, padlockProgram)
+	}
 	ways := s.proxies(2, store.Addr())
 	var servers []*server.Server
-	for _, way := range ways {
-		servers = append(servers, server.Padlock(&s.host, binary, storeURL(way[0].Addr()), flags...))
+	for i, way := range ways {
+		servers = append(servers, server.Padlock(&s.host, binaries[i], storeURL(way[0].Addr()), flags...))
 	}
 	faults = append(renamed(networkFaults(ways), "server's way"), faults...)
 	return &serving{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,10 +25,20 @@ import (
 // the history of the main branch.
 const olderCommit = "cdc4710de34b1d7115587dcb0cd505e8e8539748"
 
-// buildCommit builds this program as it was at a commit and returns the path of the binary. The
+// landedCommit is the commit of the older padlock of the rows "rolled out and back": the newest one of
+// the main branch before this one. The commit after each landing raises it.
+const landedCommit = "1d40041f0f534e7c2fbf698e2ce0dd0a20ca14d6"
+
+// Programs that are built at a commit: folders of the tree.
+const (
+	chaosProgram   = "lab/chaos"
+	padlockProgram = "cmd/padlock/padlock-all"
+)
+
+// buildCommit builds a program as it was at a commit and returns the path of the binary. The
 // source comes from the git history of the clone in which the soak runs. Sites with the same
 // [Options.Older] share the build, even if they are in different processes.
-func (s *Site) buildCommit(commit string) string {
+func (s *Site) buildCommit(commit, program string) string {
 	root := got(git("rev-parse", "--show-toplevel")) // an older padlock is built from the git history
 	if _, err := git("cat-file", "-e", commit+"^{commit}"); err != nil {
 		must(fmt.Errorf("the older padlock is %s, which this clone does not have: fetch the whole history (git fetch --unshallow): %w", commit, err))
@@ -36,26 +47,27 @@ func (s *Site) buildCommit(commit string) string {
 	must(os.MkdirAll(dir, 0o700))
 	locker := padlock.New(got(filestore.Open(filepath.Join(dir, "locks"))))
 	defer locker.Close(context.Background())
-	binary := filepath.Join(dir, "chaos-"+commit)
-	must(locker.Do(context.Background(), commit, func(context.Context) error {
+	source := filepath.Join(dir, path.Base(program)+"-"+commit)
+	binary := source + ".bin"
+	must(locker.Do(context.Background(), filepath.Base(source), func(context.Context) error {
 		if _, err := os.Stat(binary); err == nil {
 			return nil
 		}
-		return try(func() { buildSource(root, commit, filepath.Join(dir, commit), binary) })
+		return try(func() { buildSource(root, commit, program, source, binary) })
 	}))
 	return binary
 }
 
-// buildSource builds this program in a new directory. Without -trimpath, the build takes the
+// buildSource builds a program in a new directory. Without -trimpath, the build takes the
 // packages of other modules from Go's cache, where the build of this tree has put them.
-func buildSource(root, commit, dir, binary string) {
+func buildSource(root, commit, program, dir, binary string) {
 	must(os.RemoveAll(dir)) // what a build that failed has left
 	must(os.Mkdir(dir, 0o700))
 	source, built := dir+".tar", binary+".new"
 	got(git("-C", root, "archive", "-o", source, commit))
 	got(output(exec.Command("tar", "-xf", source, "-C", dir)))
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", built, "./chaos")
-	build.Dir = filepath.Join(dir, "lab")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", built, ".")
+	build.Dir = filepath.Join(dir, program)
 	build.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"), "GOFLAGS=")
 	got(output(build))
 	must(os.Rename(built, binary))
@@ -81,7 +93,7 @@ func output(cmd *exec.Cmd) (string, error) {
 // worker of the other version. All workers use the same names.
 func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return built(func(s *Site) *setup {
-		set, older := got(build(s)), s.buildCommit(olderCommit)
+		set, older := got(build(s)), s.buildCommit(olderCommit, chaosProgram)
 		first, second := make([]string, s.Workers), make([]string, s.Workers) // "" means this program
 		for id := range s.Workers {
 			if id < s.Workers/2 {
@@ -93,8 +105,13 @@ func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 		set.faults = withoutWorld(set.faults)
 		set.stages = slices.Repeat(set.stages[:1], 2)
 		set.programs = [][]string{first, second}
-		set.kinds = []string{"this padlock", "the older one"}
-		set.kindOf = func(_ int, other bool) string { return map[bool]string{false: set.kinds[0], true: set.kinds[1]}[other] }
+		set.byAge()
 		return set
 	})
+}
+
+// byAge makes the row fail if the workers of one age get no locks.
+func (set *setup) byAge() {
+	set.kinds = []string{"this padlock", "the older one"}
+	set.kindOf = func(_ int, other bool) string { return map[bool]string{false: set.kinds[0], true: set.kinds[1]}[other] }
 }

@@ -23,7 +23,7 @@ func TestOlderCommitMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer site.End()
-	if err := try(func() { site.buildCommit(strings.Repeat("0", 40)) }); err == nil || !strings.Contains(err.Error(), "fetch the whole history") {
+	if err := try(func() { site.buildCommit(strings.Repeat("0", 40), chaosProgram) }); err == nil || !strings.Contains(err.Error(), "fetch the whole history") {
 		t.Errorf("got %v, want an error that says what to do", err)
 	}
 }
@@ -33,7 +33,7 @@ func TestOlderBuildFailsAgain(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {
 		err := try(func() {
-			buildSource(dir, strings.Repeat("0", 40), filepath.Join(dir, "source"), filepath.Join(dir, "chaos"))
+			buildSource(dir, strings.Repeat("0", 40), chaosProgram, filepath.Join(dir, "source"), filepath.Join(dir, "chaos"))
 		})
 		if err == nil || !strings.Contains(err.Error(), "archive") {
 			t.Errorf("got %v, want the error of git archive", err)

@@ -10,29 +10,26 @@ import (
 	"github.com/padlock-go/padlock/lab/soak"
 )
 
-// Rows returns the table of stores, and that of the rows with questions.
-func Rows() []Row { return append(storeRows(), questionRows()...) }
-
-func questionRows() []Row {
+// coreRows are the stores of the rows with more work.
+func coreRows() []Row {
 	always := server.RedisOptions{Persist: true}
 	dies := []string{"flushall", "clock jump", "restart without data", backupKind}
 	edited := []string{"rows deleted", "clock jump", backupKind, fileReplaced}
 	return []Row{
-		{"memory, with questions", "all of it: nothing outside of the process can fail", nil, questioned(built(memory))},
-		{"file, with questions", "all but removing the lock files", []string{"remove lock file"}, questioned(built(files))},
-		{"SQLite, with questions", "long write transactions; not rows that are deleted", edited, questioned(inDatabase(sqliteFile))},
-		{"redis AOF always, with questions", "restarts that keep the disk", dies, questioned(inRedis(1, always, durableURL))},
-		{"PostgreSQL, with questions", "restarts and table locks; not rows that are deleted", edited, questioned(inDatabase(postgreSQL))},
-		{"MariaDB, with questions", "restarts and table locks; not rows that are deleted", edited, questioned(inDatabase(mariaDB))},
-		{"etcd of three, with questions", "deaths and stops of one member at a time", nil, questioned(built(etcdMembers))},
-		{"HTTP to redis AOF always, with questions", "restarts that keep the disk, and deaths of servers of padlock", dies, questioned(questionedOverHTTP(redisBehind(always)))},
-		{"HTTP to PostgreSQL, with questions", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", edited, questioned(questionedOverHTTP(postgresBehind))},
+		{"memory", "all of it: nothing outside of the process can fail", nil, built(memory)},
+		{"file", "all but removing the lock files", []string{"remove lock file"}, built(files)},
+		{"SQLite", "long write transactions; not rows that are deleted", edited, inDatabase(sqliteFile)},
+		{"redis AOF always", "restarts that keep the disk", dies, inRedis(1, always, durableURL)},
+		{"PostgreSQL", "restarts and table locks; not rows that are deleted", edited, inDatabase(postgreSQL)},
+		{"MariaDB", "restarts and table locks; not rows that are deleted", edited, inDatabase(mariaDB)},
+		{"etcd of three", "deaths and stops of one member at a time", nil, built(etcdMembers)},
+		{"HTTP to redis AOF always", "restarts that keep the disk, and deaths of servers of padlock", dies, goOverHTTP(redisBehind(always))},
+		{"HTTP to PostgreSQL", "restarts and table locks, and deaths of servers of padlock; not rows that are deleted", edited, goOverHTTP(postgresBehind)},
 	}
 }
 
-// questioned adds questions to a row: those who wait ask the holder to leave, and so does an operator
-// from outside. Some holders leave, some stay, some never look. Other callers use package newest.
-func questioned(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
+// loaded changes the load of a row.
+func loaded(build func(*Site) (*setup, error), add func(*soak.Load)) func(*Site) (*setup, error) {
 	return func(s *Site) (*setup, error) {
 		set, err := build(s)
 		if err != nil {
@@ -43,11 +40,21 @@ func questioned(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 			if before != nil {
 				before(l)
 			}
-			l.Questions, l.Asked, l.Newest = 10, 2, 4
+			add(l)
 		}
 		return set, nil
 	}
 }
+
+// addQuestions adds questions: those who wait ask the holder to leave, and so does an operator from
+// outside. Some holders leave, some stay, some never look. Other callers use package newest.
+func addQuestions(l *soak.Load) { l.Questions, l.Asked, l.Newest = 10, 2, 4 }
+
+// addPaths adds callers that lock random paths.
+func addPaths(l *soak.Load) { l.Paths = 6 }
+
+// addWeights adds callers that share ten units, with weights of 1 to 8.
+func addWeights(l *soak.Load) { l.Weights = 4 }
 
 // durableURL is the URL of a Redis that keeps its locks over restarts. Package newest needs leases of
 // 50 s, and the guard against restarts would wait for as long.
@@ -56,9 +63,9 @@ func durableURL(at []string) string { return fmt.Sprintf("redis://%s?max-ttl=60s
 // tokenSecret is what the clients of a server of padlock show in order to break locks.
 const tokenSecret = "soak-0123456789abcdef0123456789abcdef"
 
-// questionedOverHTTP returns the setup of a row whose workers are programs in Go with the store
+// goOverHTTP returns the setup of a row whose workers are programs in Go with the store
 // httpstore, with all rights at two servers of padlock.
-func questionedOverHTTP(serve func(s *Site, flags ...string) *serving) func(*Site) (*setup, error) {
+func goOverHTTP(serve func(s *Site, flags ...string) *serving) func(*Site) (*setup, error) {
 	return built(func(s *Site) *setup {
 		token, tokens := filepath.Join(s.dir, "token"), filepath.Join(s.dir, "tokens")
 		must(os.WriteFile(token, []byte(tokenSecret), 0o600))
