@@ -157,7 +157,11 @@ func (w *weighted) gather(overtake bool) error {
 			w.observeNext()
 		}
 	}
-	return w.t.firstLoss()
+	err := w.t.firstLoss()
+	if err != nil {
+		w.observeNext() // the refusal has an EventAcquiring of its own
+	}
+	return err
 }
 
 // withoutOwn returns a refusal by other holders only.

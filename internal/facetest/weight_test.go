@@ -141,6 +141,45 @@ func TestLargeRequestIsServed(t *testing.T) {
 	})
 }
 
+// Each EventAcquiring has its EventAcquired or EventRefused, also if a permit is lost just before the last
+// one is got.
+func TestWeightIsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec recorder
+		l := padlock.New(memstore.New(), padlock.Observe(padlock.ObserverFunc(rec.on)))
+		other := acquire(t, l, "gpu", padlock.Slots(2))
+		go func() {
+			<-time.After(1500 * time.Millisecond)
+			other.Release()
+		}()
+		_, err := l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(2), padlock.Weight(2), padlock.NoRenewal(), padlock.TTL(time.Second))
+		if !errors.Is(err, padlock.ErrLost) {
+			t.Fatalf("a permit whose lease has ended: %v", err)
+		}
+		all, err := l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(2), padlock.Weight(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Release()
+		l.Close(t.Context())
+		open := 0
+		for _, e := range rec.all() {
+			switch e.Kind {
+			case padlock.EventAcquiring:
+				open++
+			case padlock.EventAcquired, padlock.EventRefused:
+				open--
+			}
+			if open < 0 || open > 1 {
+				t.Fatalf("%d acquires are under way after %+v", open, e)
+			}
+		}
+		if open != 0 {
+			t.Errorf("%d acquires are under way at the end", open)
+		}
+	})
+}
+
 // breakGate makes the gates of a name end while calls wait behind them.
 func breakGate(ctx context.Context, s driver.Store, name string, n int) {
 	admin, _ := driver.As[driver.Admin](s)

@@ -188,11 +188,11 @@ func (a *app) tellReport(out *reported, sections []*section) error {
 func nextStep(name string, n *sampler.Name, unknown error, found []doctor.Finding, host string, now time.Time) (string, []string) {
 	switch broken := problems(found, "reach", "rights", "room", "role"); {
 	case guarded(unknown):
-		return "wait: " + reason(unknown) + ". Until then nobody gets a lock, and there is nothing to break.", nil
+		return "wait: " + reason(unknown) + ". Until then nobody gets a lock. After a restored backup, look first on every host whether a job of before still runs.", nil
 	case unknown != nil:
 		return "mend the store, which cannot tell who holds a lock (" + reason(unknown) + "). Break nothing before it answers.", []string{"padlock doctor"}
 	case len(broken) > 0:
-		return "mend the store, which answers, but gives no locks: " + broken[0].Seen + ". What to do: " + broken[0].Do + ".", []string{"padlock doctor"}
+		return "mend the store, which answers, but gives no locks: " + broken[0].Seen + ". What doctor says: " + broken[0].Do + ".", []string{"padlock doctor"}
 	case n == nil:
 		return "choose a name below, and make its report.", []string{"padlock report NAME"}
 	}
