@@ -35,7 +35,7 @@ func run(name string, n, exit int) history.Run {
 func skipped(name string, n int) history.Run {
 	r := run(name, n, 75)
 	r.ID, r.Skipped, r.Reason, r.Fence, r.End = history.NewID(r.Start, true), true, "held", 0, time.Time{}
-	r.By = []driver.Holder{{Host: "web-1", PID: 12, Label: "other.sh"}}
+	r.Shared, r.By = true, []driver.Holder{{Host: "web-1", PID: 12, Label: "other.sh"}}
 	return r
 }
 

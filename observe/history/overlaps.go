@@ -46,8 +46,8 @@ const farFence = time.Second
 // CheckOverlaps compares the runs of one name. The fences are the proof of the order: the run with the
 // greater fence got the lock later. Most stores make a fence of the microseconds of their clock. Then a
 // run began at its fence, and ended as much later as it took by the clock of its own host, so that
-// differences between the clocks of hosts count for nothing. Runs with the same fence shared the lock.
-// Runs that are still going on, were skipped, or have no fence are not compared.
+// differences between the clocks of hosts count for nothing. Two shared runs never overlap, and neither do
+// two with one fence. Runs that are still going on, were skipped, or have no fence are not compared.
 func CheckOverlaps(runs []Run) Afterwards {
 	out := Afterwards{Clocks: map[string]time.Duration{}}
 	bySlot := map[int][]*Run{}
@@ -119,7 +119,7 @@ func (a *Afterwards) compare(runs []*Run) {
 		}
 		_, end, byStore := a.span(first)
 		for _, second := range runs[i+1:] {
-			if second.Fence == first.Fence {
+			if second.Fence == first.Fence || first.Shared && second.Shared {
 				continue
 			}
 			from, to, bothByStore := a.span(second)

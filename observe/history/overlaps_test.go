@@ -76,11 +76,15 @@ func TestCheckOverlapsEdges(t *testing.T) {
 	slot.Slot = 1
 	lost := run(stored(0), "a", 0, time.Minute)
 	lost.Exit, lost.Reason = 79, "lost"
+	reader, later := run(stored(0), "a", 0, time.Minute), run(stored(time.Second), "b", time.Second, time.Minute)
+	reader.Shared, later.Shared = true, true
 	for what, c := range map[string]struct {
 		runs                         []Run
 		overlaps, unsure, lost, open int
 	}{
-		"shared":                {[]Run{run(stored(0), "a", 0, time.Minute), run(stored(0), "b", time.Second, time.Minute)}, 0, 0, 0, 0},
+		"one fence":             {[]Run{run(stored(0), "a", 0, time.Minute), run(stored(0), "b", time.Second, time.Minute)}, 0, 0, 0, 0},
+		"shared":                {[]Run{reader, later}, 0, 0, 0, 0},
+		"one of two is shared":  {[]Run{reader, run(stored(time.Second), "b", time.Second, time.Minute)}, 1, 0, 0, 0},
 		"another slot":          {[]Run{slot, run(stored(time.Second), "b", time.Second, time.Minute)}, 0, 0, 0, 0},
 		"lost":                  {[]Run{lost, run(stored(30*time.Second), "b", 30*time.Second, 2*time.Minute)}, 1, 0, 1, 0},
 		"no end":                {[]Run{run(stored(0), "a", 0, 0), run(stored(time.Second), "b", time.Second, time.Minute)}, 0, 0, 0, 1},

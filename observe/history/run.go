@@ -46,6 +46,8 @@ type Run struct {
 	Fence uint64 // of the lock; 0 if the store has none or the run was skipped
 	Slot  int    // number of the slot, or -1 for a lock without slots
 
+	Shared bool // the lock was shared, so other shared runs could work at once
+
 	// Start is when the command began or, for a skipped run, when padlock gave up. End is zero if
 	// no end is recorded: the command is still running, or padlock was killed.
 	Start, End time.Time
@@ -146,6 +148,7 @@ type text struct {
 	Asker   *holder  `json:"asker,omitempty"`
 	Fence   uint64   `json:"fence,omitempty"`
 	Slot    *int     `json:"slot,omitempty"`
+	Shared  bool     `json:"shared,omitempty"`
 	holder
 }
 
@@ -170,7 +173,7 @@ const (
 func (r *Run) encode() string {
 	t := text{
 		Version: formatVersion, Start: r.Start.UnixMicro(), Waited: r.Waited.Microseconds(), Exit: r.Exit,
-		Signal: cutText(r.Signal, maxWord), Reason: cutText(r.Reason, maxWord), Skipped: r.Skipped, Fence: r.Fence,
+		Signal: cutText(r.Signal, maxWord), Reason: cutText(r.Reason, maxWord), Skipped: r.Skipped, Fence: r.Fence, Shared: r.Shared,
 		holder: holder{cutText(r.Host, maxHost), r.PID, cutText(r.Label, maxLabel)},
 	}
 	if !r.End.IsZero() {
@@ -206,7 +209,7 @@ func decode(name string, record fast.Record) (Run, bool) {
 		return Run{}, false
 	}
 	r := Run{
-		Name: name, ID: record.ID, Host: t.Host, PID: t.PID, Label: t.Label, Fence: t.Fence, Slot: -1,
+		Name: name, ID: record.ID, Host: t.Host, PID: t.PID, Label: t.Label, Fence: t.Fence, Slot: -1, Shared: t.Shared,
 		Start: time.UnixMicro(t.Start), Waited: time.Duration(t.Waited) * time.Microsecond,
 		Exit: t.Exit, Signal: t.Signal, Reason: t.Reason, Skipped: t.Skipped,
 	}

@@ -1,6 +1,7 @@
 package padlockapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -346,6 +347,9 @@ func TestOptions(t *testing.T) {
 		if high.number("fence") != 5000000000000001 {
 			t.Errorf("the fence is %s", high.text)
 		}
+		send(t, a, "/v1/extend", body(three, `"fence_at_least":9007199254740991`)).want(t, "all fences", 400)
+		raised := fmt.Sprintf(`"fence_at_least":%d`, int64(driver.MaxFenceAbove))
+		send(t, a, "/v1/extend", body(three, raised)).want(t, "as far as allowed", 200)
 		if ms := high.number("valid_ms"); ms < 9800 {
 			t.Errorf("the first lease is %d ms", ms)
 		}

@@ -3,6 +3,7 @@ package padlockapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -49,6 +50,9 @@ func (q *query) checkExtend(name string) error {
 	}
 	if !g.Lease && !g.Detached {
 		return errors.ErrUnsupported
+	}
+	if q.fenceAtLeast > driver.MaxFenceAbove { // as for fence_above: no client can use up the fences of a name
+		return fmt.Errorf("%w: fence_at_least is %d, at most 2^53 - 2^50 is allowed, so that greater fences are left", padlock.ErrInvalid, q.fenceAtLeast)
 	}
 	if q.ttlMS == 0 {
 		return nil

@@ -31,6 +31,7 @@ type pastRun struct {
 	Label   string          `json:"label,omitempty"`
 	Fence   uint64          `json:"fence,omitempty"`
 	Slot    *int            `json:"slot,omitempty"`
+	Shared  bool            `json:"shared,omitempty"`
 	By      []holder        `json:"by,omitempty"` // if the run was skipped, the holders of the lock
 	Asked   *pastQuestion   `json:"asked,omitempty"`
 }
@@ -55,7 +56,7 @@ func newPastRun(r *history.Run) pastRun {
 	out := pastRun{
 		named: newNamed(r.Name), Outcome: r.Outcome(), ID: r.ID, Start: r.Start.UTC(), End: r.End.UTC(),
 		Seconds: r.Duration().Seconds(), Waited: r.Waited.Seconds(), Signal: r.Signal, Reason: r.Reason,
-		Host: r.Host, PID: r.PID, Label: r.Label, Fence: r.Fence,
+		Host: r.Host, PID: r.PID, Label: r.Label, Fence: r.Fence, Shared: r.Shared,
 	}
 	if r.Skipped || !r.End.IsZero() {
 		out.Exit = &r.Exit

@@ -50,7 +50,7 @@ func (r *recording) acquired(lock *padlock.Lock) {
 	if r == nil {
 		return
 	}
-	r.run.Start, r.run.Fence, r.run.Slot = time.Now(), lock.Fence(), lock.Slot()
+	r.run.Start, r.run.Fence, r.run.Slot, r.run.Shared = time.Now(), lock.Fence(), lock.Slot(), lock.Shared()
 	r.run.Waited = r.run.Start.Sub(r.begun)
 	r.run.ID = history.NewID(r.run.Start, false)
 	r.w.Put(r.run)
