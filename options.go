@@ -159,8 +159,10 @@ func Detached() Option { return option(func(s *settings) { s.detached = true }) 
 // FenceAbove makes the fence of the grant greater than the given fence. Use FenceAbove if a
 // resource has already seen fences from another source. The given fence is at most
 // driver.MaxFenceAbove; otherwise the error is ErrInvalid. The default is 0, which every fence is
-// above. On a store without fences, FenceAbove has no effect.
-func FenceAbove(fence uint64) Option { return option(func(s *settings) { s.fenceAbove = fence }) }
+// above; of several, the greatest counts. On a store without fences, FenceAbove has no effect.
+func FenceAbove(fence uint64) Option {
+	return option(func(s *settings) { s.fenceAbove = max(s.fenceAbove, fence) })
+}
 
 // Label describes the purpose of the lock to clients that find it held. It has at most 1,024 bytes,
 // or fewer if Guarantees.MaxLabel says so: in files, 256. With a longer label, Acquire sends

@@ -18,7 +18,7 @@ func TestRedis(t *testing.T) {
 		"snapshot":    {server.RedisOptions{}, "dump.rdb"},
 		"append-only": {server.RedisOptions{Persist: true}, "appendonlydir"},
 	} {
-		both(t, name, want{guard: !c.o.Persist, late: 2 * time.Second}, func(t *testing.T) place {
+		each(t, name, want{guard: !c.o.Persist, late: 2 * time.Second}, func(t *testing.T) place {
 			s := server.Redis(t, c.o)
 			p := copied(t, s, c.file, "redis://%s?max-ttl=3s")
 			if !c.o.Persist {

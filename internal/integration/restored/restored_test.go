@@ -106,6 +106,7 @@ type want struct {
 	falls  bool          // fences may fall, since the backup is only seconds old
 	// The operator keeps all processes away from the server until the longest lease has ended.
 	keptOut bool
+	old     bool // the backup is older than every lease in it
 }
 
 const year = uint64(365 * 24 * time.Hour / time.Microsecond)
@@ -135,6 +136,9 @@ func (p place) play(t *testing.T, w want) {
 	}
 	high := s.take(s.b, "raised", padlock.FenceAbove(last+year))
 	s.release(high)
+	if w.old {
+		<-time.After(p.ttl + w.late)
+	}
 	if w.keptOut {
 		p.proxy.Point("127.0.0.1:1") // nobody listens there
 	}
@@ -142,6 +146,8 @@ func (p place) play(t *testing.T, w want) {
 	if w.keptOut {
 		<-time.After(p.ttl + w.late)
 		p.proxy.Point(p.addr)
+	}
+	if w.keptOut || w.old {
 		s.nothingLeft()
 	}
 

@@ -11,13 +11,20 @@ import (
 	"github.com/padlock-go/padlock/internal/server"
 )
 
-// both puts a backup back while the processes reach the server, and while they are kept out.
-func both(t *testing.T, name string, w want, start func(*testing.T) place) {
-	for _, out := range []bool{false, true} {
-		t.Run(fmt.Sprintf("%s, kept out %v", name, out), func(t *testing.T) {
+// each puts a backup back while the processes reach the server, while they are kept out, and, if its
+// locks have leases, when they have ended.
+func each(t *testing.T, name string, w want, start func(*testing.T) place) {
+	for when, change := range map[string]func(*want){
+		"reached":  func(*want) {},
+		"kept out": func(w *want) { w.keptOut = true },
+		"old":      func(w *want) { w.old = true },
+	} {
+		w := w
+		if change(&w); w.old && w.lives {
+			continue // a lock of any age lives while its process renews others
+		}
+		t.Run(name+", "+when, func(t *testing.T) {
 			t.Parallel()
-			w := w
-			w.keptOut = out
 			start(t).play(t, w)
 		})
 	}
@@ -55,10 +62,10 @@ func TestPostgres(t *testing.T) {
 	t.Parallel()
 	server.Thorough(t)
 	const url = "postgres://postgres@%s/postgres?sslmode=disable"
-	both(t, "copy", want{}, func(t *testing.T) place {
+	each(t, "copy", want{}, func(t *testing.T) place {
 		return copied(t, server.Postgres(t, server.PostgresOptions{}), "data", url)
 	})
-	both(t, "dump", want{}, func(t *testing.T) place {
+	each(t, "dump", want{}, func(t *testing.T) place {
 		s := server.Postgres(t, server.PostgresOptions{})
 		dump, p := t.TempDir()+"/dump.sql", reached(t, s, url)
 		p.backUp = func() { run(t, "pg_dump", "--clean", "--if-exists", "-f", dump, "-d", s.URL()) }
@@ -71,10 +78,10 @@ func TestPostgres(t *testing.T) {
 func TestMariaDB(t *testing.T) {
 	t.Parallel()
 	server.Thorough(t)
-	both(t, "copy", want{}, func(t *testing.T) place {
+	each(t, "copy", want{}, func(t *testing.T) place {
 		return copied(t, server.MariaDB(t), "data", "mysql://root@%s/mysql")
 	})
-	both(t, "dump", want{}, func(t *testing.T) place {
+	each(t, "dump", want{}, func(t *testing.T) place {
 		s := server.MariaDB(t)
 		client := []string{"--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port=" + strconv.Itoa(s.Place().Port), "--user=root"}
 		run(t, "mariadb", append(client, "-e", "CREATE DATABASE shop")...)

@@ -11,7 +11,7 @@ import (
 func TestEtcd(t *testing.T) {
 	t.Parallel()
 	server.Thorough(t)
-	both(t, "copy", want{lives: true, late: 5 * time.Second, waiter: 10 * time.Second}, func(t *testing.T) place {
+	each(t, "copy", want{lives: true, late: 5 * time.Second, waiter: 10 * time.Second}, func(t *testing.T) place {
 		return copied(t, server.Etcd(t, server.EtcdOptions{}), "etcd", "etcd://%s/")
 	})
 }
@@ -20,7 +20,7 @@ func TestEtcd(t *testing.T) {
 func TestZooKeeper(t *testing.T) {
 	t.Parallel()
 	server.Thorough(t)
-	both(t, "copy", want{lives: true, falls: true, late: 2 * time.Second}, func(t *testing.T) place {
+	each(t, "copy", want{lives: true, falls: true, late: 2 * time.Second}, func(t *testing.T) place {
 		return copied(t, server.ZooKeeper(t, server.ZooKeeperOptions{}), "version-2", "zookeeper://%s/locks?session-timeout=3s")
 	})
 }

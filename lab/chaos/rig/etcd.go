@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -36,15 +37,24 @@ var etcdHits = []hit{
 }
 
 // noSpace is a quota of etcd that is used up for a while. The alarm is raised without the data: each
-// member refuses the same requests.
+// member refuses the same requests. Any member takes the alarm; one that was just restarted may not
+// listen yet.
 func noSpace(servers []*server.Server) soak.Fault {
 	alarm := func(action string) {
-		body := strings.NewReader(`{"action":"` + action + `","memberID":"1","alarm":"NOSPACE"}`)
-		reply := got((&http.Client{Timeout: 15 * time.Second}).Post(servers[0].URL()+"/v3/maintenance/alarm", "application/json", body))
-		reply.Body.Close()
-		if reply.StatusCode != http.StatusOK {
-			must(fmt.Errorf("alarm %s: %s", action, reply.Status))
+		var failed error
+		for _, member := range servers {
+			body := strings.NewReader(`{"action":"` + action + `","memberID":"1","alarm":"NOSPACE"}`)
+			reply, err := (&http.Client{Timeout: 15 * time.Second}).Post(member.URL()+"/v3/maintenance/alarm", "application/json", body)
+			if err == nil {
+				reply.Body.Close()
+				if reply.StatusCode == http.StatusOK {
+					return
+				}
+				err = errors.New(reply.Status)
+			}
+			failed = errors.Join(failed, err)
 		}
+		must(fmt.Errorf("alarm %s: %w", action, failed))
 	}
 	return soak.Fault{Kind: "no space", On: soak.Targets(serverTarget, len(servers)), Last: 2 * time.Second, Grace: 8 * time.Second, Begin: begin(func(*rand.Rand, int) func() {
 		alarm("ACTIVATE")

@@ -27,7 +27,7 @@ const olderCommit = "cdc4710de34b1d7115587dcb0cd505e8e8539748"
 
 // landedCommit is the commit of the older padlock of the rows "rolled out and back": the newest one of
 // the main branch before this one. The commit after each landing raises it.
-const landedCommit = "1d40041f0f534e7c2fbf698e2ce0dd0a20ca14d6"
+const landedCommit = "ba9f1c81a1fa9b3ad3c9d9e5d2a40c62744995d7"
 
 // Programs that are built at a commit: folders of the tree.
 const (

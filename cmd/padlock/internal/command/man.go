@@ -20,6 +20,9 @@ A file that holds the URL of the store, such as a mounted secret. It is an error
 PADLOCK_KEY
 A key, for padlock adopt, extend and release.
 
+PADLOCK_FENCE_ABOVE
+A fence. Those of all locks that padlock takes are greater: after a backup of the store, set it to the greatest one that was seen.
+
 PADLOCK_NAME, PADLOCK_FENCE, PADLOCK_EXPIRES
 Set for the command of padlock run, together with PADLOCK_STORE or PADLOCK_STORE_FILE.
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -101,8 +102,19 @@ func (a *app) open(ctx context.Context, name, rawURL string, opts ...padlock.Loc
 		return nil, why
 	}
 	a.opened = store
+	if text := os.Getenv(envFenceAbove); text != "" {
+		fence, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || fence > driver.MaxFenceAbove {
+			return nil, usage("%s is %s; write a fence, a number of at most 2^53 - 2^50", envFenceAbove, show(text))
+		}
+		opts = append(opts, padlock.FenceAbove(fence))
+	}
 	return padlock.New(store, opts...), nil
 }
+
+// envFenceAbove is the variable that raises the fences of all names: after a backup of a store, to the
+// greatest one that a guard has seen.
+const envFenceAbove = "PADLOCK_FENCE_ABOVE"
 
 // readAgain returns an error if another program cannot read the URL of the store, because it came
 // through a pipe. The parameters are the beginning of a sentence, and what the user can do.
