@@ -9,6 +9,7 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/padlock-go/padlock v0.0.0
+	github.com/padlock-go/padlock/compat v0.0.0
 	github.com/padlock-go/padlock/open/all v0.0.0
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0
@@ -84,6 +85,7 @@ require (
 
 replace (
 	github.com/padlock-go/padlock => ../..
+	github.com/padlock-go/padlock/compat => ../../compat
 	github.com/padlock-go/padlock/open/all => ../../open/all
 	github.com/padlock-go/padlock/stores/dynamostore => ../../stores/dynamostore
 	github.com/padlock-go/padlock/stores/etcdstore => ../../stores/etcdstore
