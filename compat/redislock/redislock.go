@@ -1,7 +1,7 @@
 // Package redislock has the API of github.com/bsm/redislock, and takes the locks with padlock.
 //
 // Use it to move a program from redislock step by step: change the import path, compile, and replace one
-// lock after the other by a padlock.Locker. In a new program use package padlock.
+// lock after the other by a padlock.Locker. If the program is new, use package padlock instead.
 //
 // Programs with redislock and with this package exclude each other, since both write the same key.
 //
@@ -215,13 +215,14 @@ func ended(err error) bool {
 	return errors.Is(err, padlock.ErrLost) || errors.Is(err, padlock.ErrExpired)
 }
 
-// Options are settings of a lock.
+// Options are settings of a lock. For a wrong field the error of Obtain is driver.ErrInvalid.
 type Options struct {
-	// RetryStrategy says how long Obtain waits. By default it does not wait.
+	// RetryStrategy says how long Obtain waits. If it is nil, Obtain does not wait.
 	RetryStrategy RetryStrategy
-	// Metadata is a text that stands behind the token in the value of the key.
+	// Metadata is any text that stands behind the token in the value of the key, together at most 1,024
+	// bytes. If it is empty, nothing does.
 	Metadata string
-	// Token proves who has the lock. By default it is random.
+	// Token is the secret of the lock, any text. If it is empty, it is random.
 	Token string
 }
 

@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/compat/redislock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -60,33 +62,40 @@ func TestLock(t *testing.T) {
 // Obtain waits as long as its strategy would try, or until its deadline, and a release wakes it.
 func TestWait(t *testing.T) {
 	t.Parallel()
-	rc := redis.NewClient(&redis.Options{Addr: server.Redis(t, server.RedisOptions{}).Addr()})
-	defer rc.Close()
 	ctx := t.Context()
-	lock, err := redislock.Obtain(ctx, rc, "job", time.Hour, nil)
+	store, err := redisstore.Open(ctx, redisstore.Config{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}}, redisstore.PlainStrings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(store)
+	defer l.Close(context.Background())
+	c := redislock.NewOn(l)
+	lock, err := c.Obtain(ctx, "job", time.Minute/2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	short := redislock.LimitRetry(redislock.LinearBackoff(100*time.Millisecond), 3)
-	if _, err := redislock.Obtain(ctx, rc, "job", time.Hour, &redislock.Options{RetryStrategy: short}); err != redislock.ErrNotObtained {
+	if _, err := c.Obtain(ctx, "job", time.Minute/2, &redislock.Options{RetryStrategy: short}); err != redislock.ErrNotObtained {
 		t.Error("after three tries:", err)
 	}
 	late, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	ever := redislock.ExponentialBackoff(time.Second, time.Minute)
-	if _, err := redislock.Obtain(late, rc, "job", time.Hour, &redislock.Options{RetryStrategy: ever}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Obtain(late, "job", time.Minute/2, &redislock.Options{RetryStrategy: ever}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error("after the deadline:", err)
 	}
 	done := make(chan error)
 	go func() {
-		_, err := redislock.Obtain(ctx, rc, "job", time.Hour, &redislock.Options{RetryStrategy: redislock.LinearBackoff(time.Minute)})
+		_, err := c.Obtain(ctx, "job", time.Minute/2, &redislock.Options{RetryStrategy: redislock.LinearBackoff(time.Minute)})
 		done <- err
 	}()
-	select {
-	case err := <-done:
-		t.Fatal("did not wait:", err)
-	case <-time.After(300 * time.Millisecond):
-	}
+	server.Eventually(t, func() error {
+		st, err := l.Inspect(ctx, "job")
+		if err == nil && st.Waiters == 0 {
+			err = errors.New("nobody waits")
+		}
+		return err
+	})
 	if err := lock.Release(ctx); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,7 @@
 // Package redsync has the API of github.com/go-redsync/redsync/v4, and takes the locks with padlock.
 //
 // Use it to move a program from redsync step by step: change the import paths, compile, and replace
-// one mutex after the other by a padlock.Locker. In a new program use package padlock.
+// one mutex after the other by a padlock.Locker. If the program is new, use package padlock instead.
 //
 //	import (
 //		"github.com/padlock-go/padlock/compat/redsync"                    // was github.com/go-redsync/redsync/v4
@@ -36,11 +36,17 @@ import (
 	"time"
 
 	"github.com/padlock-go/padlock"
-	"github.com/padlock-go/padlock/compat/redsync/redis"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/stores/quorum"
 	"github.com/padlock-go/padlock/stores/redisstore"
 )
+
+// A Pool says where a Redis server is. In redsync it is redis.Pool, a pool of connections; here a store
+// makes its own connection. Pools are compared with ==: equal ones share it.
+type Pool interface {
+	// Config returns the settings of the server. The error says what cannot be taken over.
+	Config() (redisstore.Config, error)
+}
 
 // Redsync makes mutexes. It is safe for concurrent use.
 type Redsync struct {
@@ -54,8 +60,8 @@ type Redsync struct {
 //
 // A restart of Redis loses its locks, as with redsync. With NewOn and a store of your own, padlock keeps
 // new holders out after one.
-func New(pools ...redis.Pool) *Redsync {
-	var key [16]redis.Pool
+func New(pools ...Pool) *Redsync {
+	var key [16]Pool
 	r := &Redsync{}
 	for n := range copy(key[:], pools) {
 		r.nodes = append(r.nodes, n)
@@ -78,10 +84,10 @@ func New(pools ...redis.Pool) *Redsync {
 }
 
 // lockers has a Locker for all that use the same pools, because programs call New again and again.
-var lockers sync.Map // of [16]redis.Pool and func() (*padlock.Locker, error)
+var lockers sync.Map // of [16]Pool and func() (*padlock.Locker, error)
 
 // open opens the stores without a connection.
-func open(pools []redis.Pool) (padlock.Store, error) {
+func open(pools []Pool) (padlock.Store, error) {
 	var stores []padlock.Store
 	for i, p := range pools {
 		c, err := p.Config()
@@ -131,47 +137,60 @@ type OptionFunc func(*Mutex)
 // Apply calls f.
 func (f OptionFunc) Apply(m *Mutex) { f(m) }
 
-// WithExpiry sets the time after which the lock ends by itself, from 100 ms to 24 hours. The default is
-// 8 s.
+// WithExpiry sets the time after which the lock ends by itself, from 100 ms to 24 hours; otherwise Lock
+// returns a *RedisError with driver.ErrInvalid. The default is 8 s.
 func WithExpiry(expiry time.Duration) Option {
 	return OptionFunc(func(m *Mutex) { m.expiry = expiry })
 }
 
-// WithTries sets how often redsync would try. Lock waits as long as these tries would take. The default
-// is 32.
+// WithTries sets how many times redsync would try, 1 or more. Lock waits as long as these tries would
+// take; a number below 1 has no effect but that Lock does not wait. The default is 32.
 func WithTries(tries int) Option { return OptionFunc(func(m *Mutex) { m.tries = tries }) }
 
-// WithRetryDelay sets the time between two tries. The default is a random one of 50 to 250 ms.
+// WithRetryDelay sets the time between two tries, 0 or more; a negative one has no effect. The default is
+// a random one of 50 to 250 ms.
 func WithRetryDelay(delay time.Duration) Option {
 	return WithRetryDelayFunc(func(int) time.Duration { return delay })
 }
 
-// WithRetryDelayFunc sets a function that returns the time between two tries.
-func WithRetryDelayFunc(f DelayFunc) Option { return OptionFunc(func(m *Mutex) { m.delay = f }) }
+// WithRetryDelayFunc sets a function that returns the time between two tries. The default is that of
+// WithRetryDelay, for which nil stands, too.
+func WithRetryDelayFunc(f DelayFunc) Option {
+	return OptionFunc(func(m *Mutex) {
+		if f != nil {
+			m.delay = f
+		}
+	})
+}
 
-// WithSetNXOnExtend makes Extend take the lock again if it has ended and nobody has it.
+// WithSetNXOnExtend makes Extend take the lock again if it has ended and nobody has it. Without it,
+// Extend returns an error then.
 func WithSetNXOnExtend() Option { return OptionFunc(func(m *Mutex) { m.setNXOnExtend = true }) }
 
-// WithGenValueFunc sets a function that makes the value of the key, which proves who has the lock. It
-// must return another text each time. With several servers the lock is refused.
+// WithGenValueFunc sets a function that makes the value of the key, which proves that the lock is this
+// mutex's. It must return another text each time. With several servers Lock returns a *RedisError with
+// errors.ErrUnsupported. Without it, or with nil, padlock makes the value.
 func WithGenValueFunc(f func() (string, error)) Option {
 	return OptionFunc(func(m *Mutex) { m.genValue = f })
 }
 
 // WithValue sets the value of a lock that another mutex has taken, so that this one can extend and
-// unlock it.
+// unlock it. It may be any text; with one that is no lock's, Unlock and Extend return an error. Without
+// it, the value is that of the last Lock.
 func WithValue(v string) Option { return OptionFunc(func(m *Mutex) { m.value = v }) }
 
-// WithDriftFactor has no effect.
+// WithDriftFactor has no effect. In redsync it is the share, at least 0, of the expiry that clocks may
+// differ by: the number of seconds in one. The default is padlock's own.
 func WithDriftFactor(float64) Option { return OptionFunc(func(*Mutex) {}) }
 
-// WithTimeoutFactor has no effect.
+// WithTimeoutFactor has no effect. In redsync it is the share, at least 0, of the expiry for which a
+// server may be silent: the number of seconds in one. The default is that of package quorum.
 func WithTimeoutFactor(float64) Option { return OptionFunc(func(*Mutex) {}) }
 
-// WithFailFast has no effect.
+// WithFailFast has no effect: the default of package quorum is not to wait for slow servers.
 func WithFailFast(bool) Option { return OptionFunc(func(*Mutex) {}) }
 
-// WithShufflePools has no effect.
+// WithShufflePools has no effect: by default all servers are asked at once.
 func WithShufflePools(bool) Option { return OptionFunc(func(*Mutex) {}) }
 
 // A Mutex is a lock on a name, among all processes. Unlike those of redsync, its methods are safe for
@@ -222,7 +241,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) error { return m.take(ctx, 0
 func (m *Mutex) LockContext(ctx context.Context) error {
 	var wait time.Duration
 	for i := 1; i < m.tries; i++ {
-		wait += m.delay(i)
+		wait += max(0, m.delay(i))
 	}
 	return m.take(ctx, wait)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/padlock-go/padlock/compat/redsync/redis/goredis/v9"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/stores/redisstore"
 	goredislib "github.com/redis/go-redis/v9"
 )
 
@@ -18,6 +19,25 @@ func client(t *testing.T, srv *server.Server) *goredislib.Client {
 	c := goredislib.NewClient(&goredislib.Options{Addr: srv.Addr()})
 	t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// locker returns a Locker, and a function that returns when somebody waits for a name in its store.
+func locker(t *testing.T) (*padlock.Locker, func(name string)) {
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}}, redisstore.PlainStrings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := padlock.New(store)
+	t.Cleanup(func() { l.Close(context.Background()) })
+	return l, func(name string) {
+		server.Eventually(t, func() error {
+			st, err := l.Inspect(t.Context(), name)
+			if err == nil && st.Waiters == 0 {
+				err = errors.New("nobody waits")
+			}
+			return err
+		})
+	}
 }
 
 // want fails the test unless a call ends as redsync says.
@@ -82,8 +102,9 @@ func TestMutex(t *testing.T) {
 // A release wakes who waits, although redsync would look again only after a minute.
 func TestReleaseWakes(t *testing.T) {
 	t.Parallel()
-	rs := redsync.New(goredis.NewPool(client(t, server.Redis(t, server.RedisOptions{}))))
-	first := rs.NewMutex("job", redsync.WithExpiry(time.Hour))
+	l, waits := locker(t)
+	rs := redsync.NewOn(l)
+	first := rs.NewMutex("job", redsync.WithExpiry(time.Minute/2))
 	if err := first.Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,20 +114,20 @@ func TestReleaseWakes(t *testing.T) {
 	go func() {
 		done <- rs.NewMutex("job", redsync.WithTries(2), redsync.WithRetryDelay(time.Minute)).LockContext(ctx)
 	}()
-	select {
-	case err := <-done:
-		t.Fatal("did not wait:", err)
-	case <-time.After(300 * time.Millisecond):
-	}
+	waits("job")
 	if _, err := first.Unlock(); err != nil {
 		t.Error(err)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	ended, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if err := rs.NewMutex("job", redsync.WithTries(2), redsync.WithRetryDelay(time.Minute)).LockContext(ended); err != redsync.ErrFailed {
+	ended, cancel := context.WithCancel(t.Context())
+	go func() {
+		done <- rs.NewMutex("job", redsync.WithTries(2), redsync.WithRetryDelay(time.Minute)).LockContext(ended)
+	}()
+	waits("job")
+	cancel()
+	if err := <-done; err != redsync.ErrFailed {
 		t.Error(err)
 	}
 }

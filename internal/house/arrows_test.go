@@ -84,7 +84,7 @@ func openedBy(f *ast.File) []string {
 var arrows []arrowRow
 
 func arrowTable() []arrowRow {
-	return append(storeRows(),
+	return append(append(storeRows(), compatRows()...),
 		arrowRow{dir: ".", code: []string{"driver"}, tests: rootTests},
 		arrowRow{dir: "internal/facetest", tests: rootTests},                                                                // the tests of the root from outside
 		arrowRow{dir: "driver", tests: rootTests}, arrowRow{dir: "driver/fast", code: []string{"driver"}, tests: rootTests}, // fast: a package that may import driver may import fast
@@ -144,6 +144,15 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "internal/integration", code: []string{anything}},
 		arrowRow{dir: "lab", code: []string{anything}},
 	)
+}
+
+// compatRows returns the rows of what programs that move use.
+func compatRows() []arrowRow {
+	return []arrowRow{
+		arrowRow{dir: "compat/goredis", code: []string{"driver", "stores/redisstore"}, tests: []string{".", "internal/server"}},
+		arrowRow{dir: "compat/redislock", code: []string{".", "driver", "compat/goredis", "stores/redisstore"}, tests: rootTests},
+		arrowRow{dir: "compat/redsync", code: []string{".", "driver", "compat/goredis", "compat/redsync", "stores/quorum", "stores/redisstore"}, tests: rootTests},
+	}
 }
 
 // mysqlDriver is the package that opens databases for sqlstore and for mysqladvisory.

@@ -63,6 +63,7 @@ var guests = []guest{
 	{"web", "github.com/gorilla/sessions", false, "the session library that it is a store for"},
 	{"adapters/gocronlock", "github.com/go-co-op/gocron/v2", false, "the scheduler that it is a locker for"},
 	{"adapters/gocronlock", "github.com/google/uuid", true, "gocron's listeners get one"},
+	{"compat", "github.com/redis/go-redis/v9", false, "the client whose settings it takes over, and whose types are in the API of redsync and redislock"},
 	{"adapters/watermilllock", "github.com/ThreeDotsLabs/watermill", false, "the library that it has middleware for"},
 	{"internal/integration/adapters", "github.com/ThreeDotsLabs/watermill", false, "a tool of docs/adapters.md"},
 	{"internal/integration/adapters", "github.com/caddyserver/certmagic", false, "a tool of docs/adapters.md"},

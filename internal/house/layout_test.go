@@ -12,7 +12,7 @@ import (
 // topFolders are the folders at the top of the tree, as docs/design.md draws them. A new one is a
 // decision: most packages belong into one of these.
 var topFolders = []string{
-	"adapters", "clients", "cmd", "docs", "driver", "drivertest", "election", "examples", "fence", "internal", "lab", "newest",
+	"adapters", "clients", "cmd", "compat", "docs", "driver", "drivertest", "election", "examples", "fence", "internal", "lab", "newest",
 	"observe", "open", "padlocktest", "storekit", "stores", "web",
 }
 

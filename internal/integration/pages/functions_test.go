@@ -11,7 +11,6 @@ import (
 // them with the true client. The page and the test have the same text.
 func TestFunctions(t *testing.T) {
 	tests := map[string]string{
-		"docs/stores/redis.md":     "internal/integration/peers/clients_test.go",
 		"docs/from-redis-locks.md": "internal/integration/peers/both_test.go",
 		"docs/stores/etcd.md":      "stores/etcdstore/client_test.go",
 		"docs/stores/zookeeper.md": "stores/zkstore/client_test.go",
