@@ -85,6 +85,14 @@ func TestEndedHoldsWatchNoConnection(t *testing.T) {
 		wantErr(t, errOf(s.Extend(t.Context(), "n", r.Token.Text(), 0)), driver.ErrLost)
 		wantWatchers(t, 0, "after Break", conns...)
 
+		answer := make(chan struct{})
+		members[2].late = answer
+		r = request("n")
+		take(t, s, r)
+		wantOutcome(t, s, r, driver.OutcomeReleased)
+		close(answer)
+		wantWatchers(t, 0, "after a grant that came later than Release", conns...)
+
 		// Nobody releases these holds, and their leases end at the other two members.
 		mixed, err := quorum.New(quorum.Majority, []driver.Store{members[0], memstore.New(), memstore.New()})
 		if err != nil {
