@@ -243,7 +243,8 @@ func readersBehindWriters(c *check) {
 	l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
 	for _, what := range []string{"gave up", "closed its store"} {
 		d := c.openAnother()
-		w := c.waitToWrite(d, l)
+		w := c.waitForName(d, c.request(l.req.Name), true)
+		c.queued(l.req.Name, 1)
 		behind := c.waitForName(c.b, c.readRequest(l.req.Name), true)
 		c.queued(l.req.Name, 2)
 		if what == "gave up" {
@@ -254,19 +255,13 @@ func readersBehindWriters(c *check) {
 		c.awaitAnswer(w, "waiting to write, by a waiter that "+what)
 		c.releaseFreely(c.awaitHold(behind, "waiting to read, behind a writer that "+what))
 	}
-	w := c.waitToWrite(c.b, l)
-	c.releaseFreely(l)
-	c.awaitHold(w, "waiting to write")
-}
-
-// waitToWrite starts a writer that waits for the reader l. No other reader overtakes it.
-func (c *check) waitToWrite(cl *client, l *lease) *testWaiter {
-	w := c.waitForName(cl, c.request(l.req.Name), true)
+	w := c.waitForName(c.b, c.request(l.req.Name), true)
 	limit := c.queued(l.req.Name, 1)
 	if _, err := c.a.Acquire(c.ctx, c.readRequest(l.req.Name)); !errors.Is(err, driver.ErrHeld) {
 		c.failLate(limit, "Acquire to read while a writer waits: want a *HeldError, got: %v", orGranted(err))
 	}
-	return w
+	c.releaseFreely(l)
+	c.awaitHold(w, "waiting to write")
 }
 
 func wakes(c *check) {
