@@ -42,15 +42,13 @@ func wantWatchers(t *testing.T, want int64, when string, conns ...*counted) {
 func TestEndedHoldsWatchNoConnection(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, _ cluster, _ func() *client) {
 		var members []*connected
-		var stores []driver.Store
 		var conns []*counted
 		for i := range 3 {
 			members, conns = append(members, connect()), append(conns, new(counted))
-			stores = append(stores, members[i])
 			conns[i].Context = members[i].conn
 			members[i].conn = conns[i]
 		}
-		s, err := quorum.New(quorum.Majority, stores)
+		s, err := quorum.New(quorum.Majority, []driver.Store{members[0], members[1], members[2]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,18 +90,25 @@ func TestEndedHoldsWatchNoConnection(t *testing.T) {
 		wantOutcome(t, s, r, driver.OutcomeReleased)
 		close(answer)
 		wantWatchers(t, 0, "after a grant that came later than Release", conns...)
+	})
+}
 
-		// Nobody releases these holds, and their leases end at the other two members.
-		mixed, err := quorum.New(quorum.Majority, []driver.Store{members[0], memstore.New(), memstore.New()})
+// The leases of these holds end at two members, and nobody releases them at the third.
+func TestForgottenHoldsWatchNoConnection(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, _ cluster, _ func() *client) {
+		member := connect()
+		conn := &counted{Context: member.conn}
+		member.conn = conn
+		s, err := quorum.New(quorum.Majority, []driver.Store{member, memstore.New(), memstore.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer mixed.Close()
+		defer s.Close()
 		for range 65 {
-			take(t, mixed, request(request("").Token.Text()))
+			take(t, s, request(request("").Token.Text()))
 		}
 		pass(time.Minute)
-		take(t, mixed, request("n"))
-		wantWatchers(t, 1, "after the leases of all other holds", conns[0])
+		take(t, s, request("n"))
+		wantWatchers(t, 1, "after the leases of all other holds", conn)
 	})
 }
