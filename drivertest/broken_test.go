@@ -32,7 +32,7 @@ var broken = map[bug]string{
 	breaksAnything:       "break/another-hold",
 	cancelHidesGrant:     "context/cancelled-acquires",
 	cancelIsARefusal:     "queue/counted",
-	cancelStays:          "close/ends-waits giveup/during-a-long-wait giveup/silence queue/counted queue/lost-process",
+	cancelStays:          "close/ends-waits giveup/during-a-long-wait giveup/silence queue/counted queue/lost-process queue/readers-wait-behind-writers",
 	claimIsShort:         "reserve/claim",
 	claimMints:           "reserve/claim",
 	clientsClock:         "clock/server",
@@ -40,7 +40,7 @@ var broken = map[bug]string{
 	clientsSetEnds:       "clock/server",
 	clockStepEndsLeases:  "clock/server",
 	closeDropsHolds:      "bound/close-keeps",
-	closeForgetsWaiters:  "close/ends-waits",
+	closeForgetsWaiters:  "close/ends-waits queue/readers-wait-behind-writers",
 	closeLeaks:           "close/goroutines",
 	convertTakes:         "lost/expired",
 	coolDownForgotten:    "acquire/used-often cooldown/keeps cooldown/told full/cool-down limits/keep list/what-is-busy wait/cooldown-in-time wait/wakes",
@@ -150,7 +150,7 @@ var broken = map[bug]string{
 	readersIgnoreWriters:      "acquire/contend acquire/repeat-mode fence/shared limits/token lost/expired-and-read promote/sole-reader",
 	readersShareALease:        "shared/own-lease",
 	releaseAnybody:            "extend/refused lost/foreign-token lost/other-name tokens/opaque",
-	releaseFreesAllReaders:    "acquire/repeat-mode cooldown/keeps demote/keeps-fence promote/conflict promote/failed-keeps-the-hold shared/one-fence shared/together wait/promotion",
+	releaseFreesAllReaders:    "acquire/repeat-mode cooldown/keeps demote/keeps-fence promote/conflict promote/failed-keeps-the-hold queue/readers-wait-behind-writers shared/one-fence shared/together wait/promotion",
 	repeatConverts:            "acquire/repeat-mode",
 	repeatIsRefused: "acquire/refused-again acquire/repeat acquire/repeat-mode acquire/repeat-shorter extend/lengthens extend/never-shortens fence/above lost-reply/own-hold lost/replaced " +
 		"raisefence/raises",
@@ -184,7 +184,7 @@ var broken = map[bug]string{
 	wakesOnlyAtRelease: "promote/intent-ends queue/dead-waiter wait/cooldown-in-time wait/wakes",
 	wokenKeepsItsPlace: "fence/above giveup/during-a-long-wait giveup/silence limits/holder promote/intent-ends queue/dead-waiter queue/first-come queue/lost-process queue/no-overtaking " +
 		"queue/readers-wait-behind-writers wait/cooldown-in-time wait/foreign wait/missed-wake-up wait/readers wait/release-wakes wait/wakes",
-	writersIgnoreReaders: "demote/keeps-fence extend/lengthens extend/never-shortens limits/holder promote/failed-keeps-the-hold replaces/mode shared/own-lease shared/together",
+	writersIgnoreReaders: "demote/keeps-fence extend/lengthens extend/never-shortens limits/holder promote/failed-keeps-the-hold queue/readers-wait-behind-writers replaces/mode shared/own-lease shared/together",
 	wrongTokenIsTaken:    "lost/foreign-token lost/other-name lost/released-and-taken",
 	sameFenceAgain:       "acquire/expiry",
 	leaseEndsEarly: "acquire/expiry acquire/repeat-shorter bound/close-keeps extend/lengthens extend/never-shortens extend/verify fence/grows fence/shared lost/expired-and-left lost/expired-and-read lost/expired-and-taken " +
@@ -227,6 +227,7 @@ var broken = map[bug]string{
 	convertShortens:         "extend/never-shortens",
 	convertKeepsLease:       "extend/lengthens",
 	demotionWakesNobody:     "wait/readers",
+	giveUpWakesNobody:       "queue/readers-wait-behind-writers",
 	intentEndWakesNobody:    "promote/intent-ends",
 	secondReleaseWarms:      "cooldown/keeps",
 	coolDownUntold:          "wait/cooldown-in-time",
