@@ -168,7 +168,7 @@ var broken = map[bug]string{
 	restartLosesAll:           "restart/keeps-holds",
 	secondReleaseRemoves:      "lost/released-and-taken",
 	secondReleaseSaysReleased: "lost/released lost/released-and-taken",
-	sharedIsExclusive:         "demote/keeps-fence promote/sole-reader raisefence/used-up shared/together",
+	sharedIsExclusive:         "demote/keeps-fence promote/sole-reader queue/readers-wait-behind-writers raisefence/used-up shared/together",
 	spentEndsHolds:            "acquire/spent",
 	staleReleaseCools:         "extend/refused lost/evicted lost/expired lost/expired-and-taken lost/foreign-token lost/nobody lost/other-name lost/released lost/released-and-taken lost/replaced",
 	staleReleaseRemoves:       "lost/evicted lost/expired-and-taken lost/replaced",
