@@ -350,9 +350,6 @@ func (h *hold) file() (*os.File, error) {
 	if err := h.endCause(); err != nil {
 		return nil, failed(OpFile, h.name, err)
 	}
-	h.locker.mu.Lock()
-	h.locker.unlist(h)
-	h.locker.unlock()
 	f, err := p.File(h.name, h.token.Text())
 	if err != nil {
 		return nil, failed(OpFile, h.name, err)

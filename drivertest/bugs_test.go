@@ -204,6 +204,7 @@ const (
 	convertShortens           bug = "Convert shortens the lease"
 	convertKeepsLease         bug = "Convert does not lengthen the lease"
 	demotionWakesNobody       bug = "a demotion wakes no reader"
+	giveUpWakesNobody         bug = "a waiter that gives up wakes nobody"
 	intentEndWakesNobody      bug = "a waiting reader sleeps through the end of an intent"
 	secondReleaseWarms        bug = "a second Release ends the cool-down"
 	coolDownUntold            bug = "a waiter hears nothing of a cool-down, and looks every two seconds"

@@ -197,18 +197,9 @@ var queueCases = []testCase{
 	},
 	{
 		name:   "queue/readers-wait-behind-writers",
-		clause: "Readers do not overtake a waiting writer, which would wait for ever.",
+		clause: "Readers do not overtake a waiting writer, which would wait for ever. If the writer gives up, or its store is closed, the readers that wait behind it get their turn.",
 		needs:  []need{fifo, readers},
-		f: func(c *check) {
-			l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
-			w := c.waitForName(c.b, c.request(l.req.Name), true)
-			limit := c.queued(l.req.Name, 1)
-			if _, err := c.a.Acquire(c.ctx, c.readRequest(l.req.Name)); !errors.Is(err, driver.ErrHeld) {
-				c.failLate(limit, "Acquire to read while a writer waits: want a *HeldError, got: %v", orGranted(err))
-			}
-			c.releaseFreely(l)
-			c.awaitHold(w, "waiting to write")
-		},
+		f:      readersBehindWriters,
 	},
 	{
 		name:   "queue/counted",
@@ -246,6 +237,31 @@ var queueCases = []testCase{
 			c.behindDead(living, "waiting behind a waiter whose process died")
 		},
 	},
+}
+
+func readersBehindWriters(c *check) {
+	l := c.take(c.a, c.readRequest(c.newName()), "to read a free name")
+	for _, what := range []string{"gave up", "closed its store"} {
+		d := c.openAnother()
+		w := c.waitForName(d, c.request(l.req.Name), true)
+		c.queued(l.req.Name, 1)
+		behind := c.waitForName(c.b, c.readRequest(l.req.Name), true)
+		c.queued(l.req.Name, 2)
+		if what == "gave up" {
+			w.cancel()
+		} else {
+			d.store.Close()
+		}
+		c.awaitAnswer(w, "waiting to write, by a waiter that "+what)
+		c.releaseFreely(c.awaitHold(behind, "waiting to read, behind a writer that "+what))
+	}
+	w := c.waitForName(c.b, c.request(l.req.Name), true)
+	limit := c.queued(l.req.Name, 1)
+	if _, err := c.a.Acquire(c.ctx, c.readRequest(l.req.Name)); !errors.Is(err, driver.ErrHeld) {
+		c.failLate(limit, "Acquire to read while a writer waits: want a *HeldError, got: %v", orGranted(err))
+	}
+	c.releaseFreely(l)
+	c.awaitHold(w, "waiting to write")
 }
 
 func wakes(c *check) {

@@ -190,7 +190,9 @@ func (s *ref) leaveQueue(e *entry, p *waiting, r *driver.Request, why error) err
 	if s.is(givenUpWaitDropsHold) {
 		s.w.drop(e, r.Token.Text(), driver.OutcomeReleased)
 	}
-	e.signal()
+	if !s.is(giveUpWakesNobody) {
+		e.signal()
+	}
 	if s.is(cancelIsARefusal) {
 		return s.w.heldError(e, r)
 	}

@@ -79,6 +79,41 @@ func TestSharedLeases(t *testing.T) {
 	}
 }
 
+// TestReleasedHoldLeavesItsGroup: a released hold does not count as late. Otherwise the other holds of
+// the group would move to a new lease.
+func TestReleasedHoldLeavesItsGroup(t *testing.T) {
+	t.Parallel()
+	srv := server.Etcd(t, server.EtcdOptions{})
+	clock := &laterClock{Clock: driver.SystemClock()}
+	s := mustOpen(t, []string{srv.Addr()}, etcdstore.WithClock(clock))
+	const ttl = 300 * time.Second
+	stays, leaves := request("stays", "token"), request("leaves", "token")
+	stays.TTL, leaves.TTL = ttl, ttl
+	take(t, s, leaves)
+	take(t, s, stays)
+	extend := func(r driver.Request) {
+		t.Helper()
+		if _, err := s.Extend(t.Context(), r.Name, r.Token.Text(), ttl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.plus.Add(int64(ttl / 5))
+	extend(stays)
+	extend(leaves) // in the same group
+	if out, err := s.Release(t.Context(), leaves.Name, leaves.Token.Text(), 0); out != driver.OutcomeReleased || err != nil {
+		t.Fatal(out, err)
+	}
+	leases, renewals := callCount(t, srv.Addr(), "LeaseGrant"), callCount(t, srv.Addr(), "LeaseKeepAlive")
+	for range 3 {
+		clock.plus.Add(int64(ttl / 3))
+		extend(stays)
+	}
+	leases, renewals = callCount(t, srv.Addr(), "LeaseGrant")-leases, callCount(t, srv.Addr(), "LeaseKeepAlive")-renewals
+	if leases != 0 || renewals != 3 {
+		t.Errorf("three renewals of a hold whose group another hold has left: %d renewed leases and %d new ones", renewals, leases)
+	}
+}
+
 // TestMovesToLaterLeases: an Extend never moves a hold to a lease that ends earlier than its own.
 // The grant would promise more than the server keeps.
 func TestMovesToLaterLeases(t *testing.T) {

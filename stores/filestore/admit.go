@@ -173,7 +173,7 @@ func (s *Store) lockLease(f *file, shared bool, whileLocked func(*conn) error) (
 // equals the clock's time need not be written, because the clock makes the next fence greater
 // anyway.
 func mint(last, above uint64, joinsReaders bool, wall time.Time) (fence uint64, mustStore bool, err error) {
-	if joinsReaders && last > above && last > 0 {
+	if joinsReaders && last > above {
 		return last, false, nil
 	}
 	floor := last + 1

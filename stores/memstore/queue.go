@@ -130,7 +130,10 @@ func (s *space) endWaits(of *Store) {
 			}
 			return w.of == of
 		}
+		before := len(e.queue) + len(e.watchers)
 		e.queue, e.watchers = slices.DeleteFunc(e.queue, ended), slices.DeleteFunc(e.watchers, ended)
-		s.advance(e, now)
+		if len(e.queue)+len(e.watchers) < before { // no other name has changed
+			s.advance(e, now)
+		}
 	}
 }

@@ -129,6 +129,7 @@ type connected struct {
 	*memstore.Store
 	conn context.Context
 	cut  context.CancelCauseFunc
+	late <-chan struct{} // if not nil, Acquire returns after it is closed
 }
 
 func connect() *connected {
@@ -152,7 +153,11 @@ func (c *connected) bound(g driver.Grant, err error) (driver.Grant, error) {
 
 func (c *connected) Acquire(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	r.TTL = time.Hour
-	return c.bound(c.Store.Acquire(ctx, r))
+	g, err := c.bound(c.Store.Acquire(ctx, r))
+	if c.late != nil {
+		<-c.late
+	}
+	return g, err
 }
 
 func (c *connected) Extend(ctx context.Context, name, token string, _ time.Duration) (driver.Grant, error) {

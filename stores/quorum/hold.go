@@ -164,10 +164,7 @@ func (h *hold) endHold() {
 
 func (h *hold) unwatch() {
 	for i := range h.members {
-		if sl := &h.members[i]; sl.stop != nil {
-			sl.stop()
-			sl.stop, sl.bound = nil, nil
-		}
+		h.members[i].unwatch()
 	}
 }
 
@@ -179,9 +176,7 @@ func (s *Store) watch(h *hold, i int, holdCtx context.Context) {
 	if holdCtx == nil || holdCtx == sl.bound {
 		return
 	}
-	if sl.stop != nil {
-		sl.stop()
-	}
+	sl.unwatch()
 	sl.bound = holdCtx
 	sl.stop = context.AfterFunc(holdCtx, func() { s.boundEnded(h, i, holdCtx) })
 }

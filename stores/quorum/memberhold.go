@@ -40,3 +40,11 @@ func (sl *memberHold) noteAnswer(v verdict) {
 		sl.sent = sl.sentBefore
 	}
 }
+
+// unwatch stops watching bound.
+func (sl *memberHold) unwatch() {
+	if sl.stop != nil {
+		sl.stop()
+		sl.stop, sl.bound = nil, nil
+	}
+}

@@ -386,6 +386,7 @@ func (x *settlement) askOnce() (a answer, late time.Duration) {
 	late = time.Until(sl.lateUntil)
 	if a.verdict == yes {
 		sl.has, sl.sent = false, late > 0
+		sl.unwatch() // a grant may have come after endHold
 		a.settled = late <= 0
 		select {
 		case <-x.cleared:

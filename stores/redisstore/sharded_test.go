@@ -66,7 +66,6 @@ func handedOver(t *testing.T, nodes []*server.Server, from, to *redisstore.Store
 // TestShardedMessages: in a cluster, a message goes to one primary only. A store subscribes at each
 // primary that has names with waiters.
 func TestShardedMessages(t *testing.T) {
-	server.Thorough(t)
 	t.Parallel()
 	nodes := server.RedisCluster(t)
 	address := "redis+cluster://" + nodes[0].Addr() + "?node=" + nodes[1].Addr()
