@@ -12,7 +12,6 @@
 //   - A lost reply is cleaned up: the name does not stay locked until its TTL.
 //   - Two locks with one Options.Token and different Options.Metadata exclude each other.
 //   - Refresh does not make a lease shorter.
-//   - A Redis that evicts keys is refused.
 //   - The client is a *redis.Client or a *redis.ClusterClient of go-redis v9. With anything else that
 //     implements RedisClient, Obtain returns an error that names its type. Use NewOn then.
 //
@@ -63,8 +62,8 @@ var lockers sync.Map // of RedisClient and func() (*padlock.Locker, error)
 
 // New returns a Client with the settings of a client of go-redis. It connects with the first Obtain.
 //
-// A restart of Redis loses its locks, as with redislock. With NewOn and a store of your own, padlock
-// keeps new holders out after one.
+// As with redislock, a restart of Redis and one that evicts keys lose locks without a word. With NewOn
+// and a store of your own, padlock keeps new holders out after the one, and refuses the other.
 func New(client RedisClient) *Client {
 	open, _ := lockers.LoadOrStore(client, sync.OnceValues(func() (*padlock.Locker, error) { return openFor(client) }))
 	return &Client{open.(func() (*padlock.Locker, error))}
@@ -76,7 +75,7 @@ func openFor(client RedisClient) (*padlock.Locker, error) {
 		return nil, fmt.Errorf("redislock: %w: the client is a %T, not a *redis.Client or *redis.ClusterClient", driver.ErrInvalid, client)
 	}
 	store, err := goredis.Open(context.Background(), known, redisstore.PlainStrings(), redisstore.Foreign(),
-		redisstore.Lazy(), redisstore.MaxTTL(24*time.Hour), redisstore.RestartGuard(redisstore.GuardOff))
+		redisstore.Lazy(), redisstore.AllowEviction(), redisstore.MaxTTL(24*time.Hour), redisstore.RestartGuard(redisstore.GuardOff))
 	if err != nil {
 		return nil, err
 	}

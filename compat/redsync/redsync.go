@@ -16,7 +16,6 @@
 //   - A release wakes the first waiter. So WithTries and WithRetryDelay say how long Lock waits at most,
 //     and no request is sent between.
 //   - A lost reply is cleaned up: the name does not stay locked until its expiry.
-//   - A Redis that evicts keys is refused.
 //   - WithDriftFactor, WithTimeoutFactor, WithFailFast and WithShufflePools have no effect: package
 //     quorum has its own limits.
 //   - Only pools of go-redis v9 can be had. For another client, make a padlock.Locker and use NewOn.
@@ -58,8 +57,8 @@ type Redsync struct {
 // connects with the first call of a mutex. All that are made with the same pools of the same clients
 // share the connections, which stay open until the process ends.
 //
-// A restart of Redis loses its locks, as with redsync. With NewOn and a store of your own, padlock keeps
-// new holders out after one.
+// As with redsync, a restart of Redis and one that evicts keys lose locks without a word. With NewOn and
+// a store of your own, padlock keeps new holders out after the one, and refuses the other.
 func New(pools ...Pool) *Redsync {
 	var key [16]Pool
 	r := &Redsync{}
@@ -95,7 +94,7 @@ func open(pools []Pool) (padlock.Store, error) {
 			return nil, &RedisError{Node: i, Err: err}
 		}
 		s, err := redisstore.Open(context.Background(), c, redisstore.PlainStrings(), redisstore.Foreign(),
-			redisstore.Lazy(), redisstore.MaxTTL(24*time.Hour), redisstore.RestartGuard(redisstore.GuardOff))
+			redisstore.Lazy(), redisstore.AllowEviction(), redisstore.MaxTTL(24*time.Hour), redisstore.RestartGuard(redisstore.GuardOff))
 		if err != nil {
 			return nil, &RedisError{Node: i, Err: err}
 		}

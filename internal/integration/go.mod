@@ -62,7 +62,10 @@ require (
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
 
-require github.com/padlock-go/padlock/web v0.0.0
+require (
+	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/padlock-go/padlock/web v0.0.0
+)
 
 require github.com/gorilla/securecookie v1.1.2 // indirect
 
@@ -74,6 +77,7 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/s3store v0.0.0 // indirect
+	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.3 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
