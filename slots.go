@@ -118,15 +118,15 @@ func (p *permitCall) checkLocations() error {
 		return nil
 	}
 	gate, err := where.Location(fast.SlotGate(p.name, p.set.slots))
-	first := gate
+	second := gate
 	if p.set.weight != 0 && err == nil {
-		if first, err = where.Location(fast.SlotGate(p.name, 0)); err == nil && first == gate {
+		if second, err = where.Location(fast.SlotGate(p.name, 0)); err == nil && second == gate {
 			return fmt.Errorf("%w: the callers that wait share one lock with each other in this store; choose another name", ErrInvalid)
 		}
 	}
 	for i := 0; i < p.set.slots && err == nil; i++ {
 		var place string
-		if place, err = where.Location(fast.SlotName(p.name, i)); err == nil && (place == gate || place == first) {
+		if place, err = where.Location(fast.SlotName(p.name, i)); err == nil && (place == gate || place == second) {
 			return fmt.Errorf("%w: permit %d and the callers that wait for it share one lock in this store; choose another name", ErrInvalid, i)
 		}
 	}

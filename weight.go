@@ -16,10 +16,11 @@ import (
 // Each permit is a lock of its own, with a number and a fence: Locks.Slots has the numbers. The permits
 // are those of Slots, so callers with a weight and callers of Acquire share the n units.
 //
-// A call that waits is served after at most those that wait for a permit when it becomes the first of
-// the waiting calls with a weight. A call that does not wait, or that gives SkipIfOutlived, may overtake
-// it, and two such calls may refuse each other. While a call is the first, it keeps the permits that it
-// already has; if its process dies then, they become free with their leases.
+// A call that waits has one place among all that wait with the same n, with a weight or without: those
+// that wait before it are served before it, and nobody who begins to wait later; see Slots. A call that
+// does not wait, or that gives SkipIfOutlived, may overtake it, and two such calls may refuse each other.
+// While a call is the first, it keeps the permits that it already has; if its process dies then, they
+// become free with their leases.
 func Weight(k int) Option {
 	if k < 1 {
 		k = -1 // 0 means that Weight is not given
@@ -47,9 +48,10 @@ func (t *taking) checkWeight(names []string) error {
 //
 //   - scanning: The call takes one permit after the other. If it is refused, it puts back those that it
 //     has.
-//   - queueing: The call waits for two gates: first for that of all calls with a weight, then for that
-//     of all callers with the same n. So of all calls that have some permits and wait for more, there is
-//     one at a time, and no two wait for each other.
+//   - queueing: The call waits for two gates: first, in the order of arrival, for that of all callers
+//     with the same n. With it, the call waits for that of all calls with a weight, whatever their n. So
+//     of all calls that have some permits and wait for more, there is one at a time, and no two wait for
+//     each other.
 //   - watching: The call keeps the permits that it gets, until it has all. If it loses a gate, it puts
 //     its permits back and is queueing again.
 type weighted struct {
@@ -122,12 +124,12 @@ var errGateOver = errors.New("a gate is over")
 
 // queue waits for both gates, and then for the permits that the call lacks.
 func (w *weighted) queue() error {
-	first, err := w.takeGate(fast.SlotGate(w.name, 0))
+	first, err := w.takeGate(fast.SlotGate(w.name, w.set.slots))
 	if err != nil {
 		return err
 	}
 	gates := &lockSet{l: w.l, holds: []*hold{first}}
-	second, err := w.takeGate(fast.SlotGate(w.name, w.set.slots))
+	second, err := w.takeGate(fast.SlotGate(w.name, 0))
 	if err != nil {
 		go gates.giveUp(nil)
 		return err

@@ -1,0 +1,150 @@
+package facetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/stores/memstore"
+)
+
+const (
+	rivals    = 8
+	firstLook = 100 * time.Millisecond // after it, a call that waits has its place in the queue
+)
+
+// rival is a process. After its death, its requests reach nobody, and another process begins.
+type rival struct {
+	*remote
+	locker *padlock.Locker
+	dead   chan struct{}
+}
+
+func newRival(server *memstore.Store, oneStep bool, death time.Duration) *rival {
+	p := &rival{remote: connect(server), dead: make(chan struct{})}
+	for _, op := range []string{"acquire", "slot", "wait", "extend", "release"} {
+		p.request(op, func(ctx context.Context, n int) error {
+			select {
+			case <-p.dead:
+				return silent(ctx, n)
+			default:
+				return sleep(ctx, time.Millisecond)
+			}
+		})
+	}
+	var s driver.Store = p.remote
+	if oneStep {
+		s = slotRemote{p.remote}
+	}
+	p.locker = padlock.New(s, padlock.TTL(2*time.Second))
+	time.AfterFunc(death, func() { close(p.dead) })
+	return p
+}
+
+// weighing is a call that waits for permits.
+type weighing struct {
+	weight        int
+	begun, served time.Time
+}
+
+// race has all the calls of a test that were served, in that order.
+type race struct {
+	mu     sync.Mutex
+	served []*weighing
+}
+
+func (w *race) note(c *weighing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.served = time.Now()
+	w.served = append(w.served, c)
+}
+
+// run makes the calls of one process after the other, until there were enough.
+func (w *race) run(t *testing.T, server *memstore.Store, oneStep bool, r *rand.Rand) {
+	p, left := (*rival)(nil), 20
+	var end sync.WaitGroup
+	defer end.Wait()
+	for ; left > 0; left-- {
+		if p == nil {
+			p = newRival(server, oneStep, time.Duration(1+r.IntN(30))*time.Second)
+		}
+		c := &weighing{weight: r.IntN(9), begun: time.Now()}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			takeAny(ctx, p.locker, 10, c.weight, func(context.Context) error {
+				w.note(c)
+				return sleep(ctx, 2*firstLook+time.Duration(r.IntN(500))*time.Millisecond)
+			})
+		}()
+		select {
+		case <-done:
+			cancel()
+			continue
+		case <-p.dead:
+		}
+		gone := p
+		end.Go(func() { // nobody ends what is dead, until the test is over
+			<-time.After(time.Hour)
+			cancel()
+			gone.locker.Close(ctx)
+		})
+		p = nil
+	}
+	if p != nil {
+		p.locker.Close(t.Context())
+	}
+}
+
+// TestWaitOfALargeRequestIsBounded counts the calls that are served between the beginning of a large call
+// that waits and its grant, while processes die. There is at most one of each other process, because
+// nobody who comes later is served before it.
+func TestWaitOfALargeRequestIsBounded(t *testing.T) {
+	for seed := range uint64(10) {
+		for _, oneStep := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%d, one step: %v", seed, oneStep), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server, w := memstore.New(), &race{}
+					var wg sync.WaitGroup
+					for i := range uint64(rivals) {
+						wg.Go(func() { w.run(t, server, oneStep, rand.New(rand.NewPCG(seed, i))) })
+					}
+					wg.Wait()
+					w.check(t)
+				})
+			})
+		}
+	}
+}
+
+func (w *race) check(t *testing.T) {
+	large, most, later := 0, 0, 0
+	for i, c := range w.served {
+		if c.weight < 8 {
+			continue
+		}
+		large++
+		before, after := 0, 0
+		for _, o := range w.served[:i] {
+			if o.served.After(c.begun) {
+				before++
+			}
+			if o.begun.After(c.begun.Add(firstLook)) {
+				after++
+			}
+		}
+		most, later = max(most, before), max(later, after)
+	}
+	if large == 0 || most >= rivals || later > 0 {
+		t.Errorf("before one of %d large calls, %d others of %d processes were served, and %d that came later", large, most, rivals, later)
+	}
+	t.Logf("before one of %d large calls, at most %d others of %d processes were served", large, most, rivals)
+}
