@@ -97,45 +97,59 @@ func (w *weighted) run() error {
 	defer l.endCalls(1)
 	w.start = l.clock.Now()
 	w.held = make([]error, w.set.slots)
+	gates := &lockSet{l: l}
 	if wait := w.set.wait != 0; !wait || !crowded || w.set.skip {
-		err := w.gather(!wait)
+		err := w.look(gates)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || w.skips() {
+			go gates.giveUp(nil)
 			return err
 		}
-		w.putBack()
 	}
 	l.mu.Lock()
 	w.noteContended(nil)
 	l.unlock()
 	if err := l.beginPermitWait(gate); err != nil {
+		go gates.giveUp(nil)
 		return err
 	}
 	defer l.endPermitWait(gate)
-	err := errGateOver
+	err := w.queue(gates)
 	for err == errGateOver {
-		w.putBack()
-		err = w.queue()
+		err = w.queue(&lockSet{l: l})
 	}
 	return err
+}
+
+// look takes the permits if they are free. A call that is ready to wait, and wants so many that two such
+// calls exclude each other, has its place in the queue from its first request on. So it looks after it
+// has got the gate, and keeps that if there are too few permits.
+func (w *weighted) look(gates *lockSet) error {
+	overtake := w.set.wait == 0
+	if !overtake && !w.set.skip && 2*w.set.weight > w.set.slots {
+		gate, err := w.takeGate(fast.SlotGate(w.name, w.set.slots), 0)
+		if err != nil {
+			return err
+		}
+		gates.holds, overtake = append(gates.holds, gate), true
+	}
+	return w.gather(overtake)
 }
 
 // errGateOver is the error of a call that lost a gate. It never leaves the package.
 var errGateOver = errors.New("a gate is over")
 
-// queue waits for both gates, and then for the permits that the call lacks.
-func (w *weighted) queue() error {
-	first, err := w.takeGate(fast.SlotGate(w.name, w.set.slots))
-	if err != nil {
-		return err
+// queue waits for both gates, unless gates has the first one, and then for the permits.
+func (w *weighted) queue(gates *lockSet) error {
+	w.putBack()
+	for _, name := range []string{fast.SlotGate(w.name, w.set.slots), fast.SlotGate(w.name, 0)}[len(gates.holds):] {
+		gate, err := w.takeGate(name, w.remaining())
+		if err != nil {
+			go gates.giveUp(nil)
+			return err
+		}
+		gates.holds = append(gates.holds, gate)
 	}
-	gates := &lockSet{l: w.l, holds: []*hold{first}}
-	second, err := w.takeGate(fast.SlotGate(w.name, 0))
-	if err != nil {
-		go gates.giveUp(nil)
-		return err
-	}
-	gates.holds = append(gates.holds, second)
-	err = w.watch(gates, func() error { return w.gather(true) })
+	err := w.watch(gates, func() error { return w.gather(true) })
 	if err != nil && gates.firstLoss() != nil && w.ctx.Err() == nil && w.l.closing.Err() == nil {
 		return errGateOver
 	}

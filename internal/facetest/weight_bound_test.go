@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	rivals    = 8
-	firstLook = 100 * time.Millisecond // after it, a call that waits has its place in the queue
+	rivals  = 8
+	inQueue = 3 * time.Millisecond // after it, a large call has its place in the queue
+	work    = 200 * time.Millisecond
 )
 
 // rival is a process. After its death, its requests reach nobody, and another process begins.
@@ -82,7 +83,7 @@ func (w *race) run(t *testing.T, server *memstore.Store, oneStep bool, r *rand.R
 			defer close(done)
 			takeAny(ctx, p.locker, 10, c.weight, func(context.Context) error {
 				w.note(c)
-				return sleep(ctx, 2*firstLook+time.Duration(r.IntN(500))*time.Millisecond)
+				return sleep(ctx, work+time.Duration(r.IntN(500))*time.Millisecond)
 			})
 		}()
 		select {
@@ -118,6 +119,7 @@ func TestWaitOfALargeRequestIsBounded(t *testing.T) {
 						wg.Go(func() { w.run(t, server, oneStep, rand.New(rand.NewPCG(seed, i))) })
 					}
 					wg.Wait()
+					<-time.After(time.Hour) // the last requests of dead processes end
 					w.check(t)
 				})
 			})
@@ -137,7 +139,7 @@ func (w *race) check(t *testing.T) {
 			if o.served.After(c.begun) {
 				before++
 			}
-			if o.begun.After(c.begun.Add(firstLook)) {
+			if o.begun.After(c.begun.Add(inQueue)) {
 				after++
 			}
 		}
@@ -147,4 +149,34 @@ func (w *race) check(t *testing.T) {
 		t.Errorf("before one of %d large calls, %d others of %d processes were served, and %d that came later", large, most, rivals, later)
 	}
 	t.Logf("before one of %d large calls, at most %d others of %d processes were served", large, most, rivals)
+}
+
+// A call that wants more than half of the permits has its place before it looks for them. So nobody who
+// begins while it looks is served before it.
+func TestLargeRequestHasItsPlaceAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, w := memstore.New(), &race{}
+		held, err := newLocker(t, server.Open()).AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(10), padlock.Weight(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for _, weight := range []int{8, 0, 1, 0, 2} {
+			p := newRival(server, true, time.Hour)
+			wg.Go(func() {
+				if err := takeAny(t.Context(), p.locker, 10, weight, func(context.Context) error { w.note(&weighing{weight: weight}); return nil }); err != nil {
+					t.Error(err)
+				}
+				p.locker.Close(t.Context())
+			})
+			<-time.After(2 * time.Millisecond) // it finds permits, and not all that it wants
+		}
+		if err := held.Release(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if len(w.served) != 5 || w.served[0].weight != 8 {
+			t.Errorf("a call for %d permits was served first", w.served[0].weight)
+		}
+	})
 }
