@@ -16,11 +16,15 @@ import (
 // Each permit is a lock of its own, with a number and a fence: Locks.Slots has the numbers. The permits
 // are those of Slots, so callers with a weight and callers of Acquire share the n units.
 //
-// A call that waits has one place among all that wait with the same n, with a weight or without: those
-// that wait before it are served before it, and nobody who begins to wait later; see Slots. A call that
-// does not wait, or that gives SkipIfOutlived, may overtake it, and two such calls may refuse each other.
-// While a call is the first, it keeps the permits that it already has; if its process dies then, they
-// become free with their leases.
+// Calls that wait with the same n stand in one queue, with a weight or without; see Slots. So before a
+// call are served, at most, the waiting calls that had begun before it, and one call of each other process
+// for it and for each waiting call before it in its own Locker. That is so from the beginning of a call
+// for more than half of the n permits, and for any other one from when it has found too few. A call
+// whose process or store stops for longer than a second comes to the end of the queue.
+//
+// A call that does not wait, or that gives SkipIfOutlived, may overtake, and two such calls may refuse
+// each other. While a call is the first, it keeps the permits that it already has; if its process dies
+// then, they become free with their leases.
 func Weight(k int) Option {
 	if k < 1 {
 		k = -1 // 0 means that Weight is not given
@@ -43,17 +47,21 @@ func (t *taking) checkWeight(names []string) error {
 	return t.set.wrong
 }
 
-// weighted is one call that takes several permits. It has the states of permitCall, with these
-// differences:
+// weighted is one call that takes several permits. It has the states of permitCall, with two gates. The
+// first is that of all callers with the same n, which decides the order. The second is that of all calls
+// with a weight, whatever their n: of all calls that keep some permits and wait for more, there is one at
+// a time, and no two wait for each other. A call waits for the second gate only with the first one.
 //
-//   - scanning: The call takes one permit after the other. If it is refused, it puts back those that it
-//     has.
-//   - queueing: The call waits for two gates: first, in the order of arrival, for that of all callers
-//     with the same n. With it, the call waits for that of all calls with a weight, whatever their n. So
-//     of all calls that have some permits and wait for more, there is one at a time, and no two wait for
-//     each other.
-//   - watching: The call keeps the permits that it gets, until it has all. If it loses a gate, it puts
-//     its permits back and is queueing again.
+//	state     event                       what happens
+//	scanning  The call has all permits.   The call is done. If it took the first gate for the scan, it
+//	                                      releases the gate.
+//	scanning  Too few permits are free.   The call puts its permits back. It is queueing, or refused if it
+//	                                      does not wait. If it has the first gate, it keeps that.
+//	queueing  The call has both gates.    The call is watching.
+//	watching  The call gets a permit.     The call keeps it. With the last one, it releases the gates and
+//	                                      is done.
+//	watching  A gate is lost.             The call puts its permits back, and is queueing for both gates.
+//	any       The wait is over.           The call puts all back, and is refused.
 type weighted struct {
 	*permitCall
 	t *taking
