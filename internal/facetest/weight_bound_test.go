@@ -69,34 +69,34 @@ func (w *race) note(c *weighing) {
 
 // run makes the calls of one process after the other, until there were enough.
 func (w *race) run(t *testing.T, server *memstore.Store, oneStep bool, r *rand.Rand) {
-	p, left := (*rival)(nil), 20
+	var p *rival
 	var end sync.WaitGroup
 	defer end.Wait()
-	for ; left > 0; left-- {
+	for range 20 {
 		if p == nil {
 			p = newRival(server, oneStep, time.Duration(1+r.IntN(30))*time.Second)
 		}
-		c := &weighing{weight: r.IntN(9), begun: time.Now()}
+		me, c, busy := p, &weighing{weight: r.IntN(9), begun: time.Now()}, work+time.Duration(r.IntN(500))*time.Millisecond
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			takeAny(ctx, p.locker, 10, c.weight, func(context.Context) error {
+			takeAny(ctx, me.locker, 10, c.weight, func(context.Context) error {
 				w.note(c)
-				return sleep(ctx, work+time.Duration(r.IntN(500))*time.Millisecond)
+				return sleep(ctx, busy)
 			})
 		}()
 		select {
 		case <-done:
 			cancel()
 			continue
-		case <-p.dead:
+		case <-me.dead:
 		}
-		gone := p
 		end.Go(func() { // nobody ends what is dead, until the test is over
 			<-time.After(time.Hour)
 			cancel()
-			gone.locker.Close(ctx)
+			<-done
+			me.locker.Close(ctx)
 		})
 		p = nil
 	}
@@ -109,7 +109,7 @@ func (w *race) run(t *testing.T, server *memstore.Store, oneStep bool, r *rand.R
 // that waits and its grant, while processes die. There is at most one of each other process, because
 // nobody who comes later is served before it.
 func TestWaitOfALargeRequestIsBounded(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(5) {
 		for _, oneStep := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%d, one step: %v", seed, oneStep), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
