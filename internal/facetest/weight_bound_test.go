@@ -180,3 +180,29 @@ func TestLargeRequestHasItsPlaceAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// If the first of the waiting calls dies, the others wait no longer than for its lease.
+func TestDeathOfALargeRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memstore.New()
+		l := newLocker(t, server.Open())
+		acquire(t, l, "gpu", padlock.Slots(3))
+		dies := newRival(server, true, time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			takeAny(ctx, dies.locker, 3, 3, func(context.Context) error { t.Error("all permits"); return nil }) // keeps two, and waits
+		}()
+		<-dies.dead
+		k, err := l.Acquire(t.Context(), "gpu", padlock.Slots(3), padlock.Wait(2*time.Second)) // its lease
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, k)
+		<-time.After(time.Hour)
+		cancel()
+		<-done
+		dies.locker.Close(ctx)
+	})
+}
