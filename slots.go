@@ -65,6 +65,7 @@ type permitCall struct {
 	*call
 	name string
 	held []error // for each permit the last *HeldError
+	next int     // the permit after the last one that scanSingly got
 	poll poller
 
 	// unsure is true if the caller's token may have a permit, because the outcome of a request is
@@ -118,15 +119,15 @@ func (p *permitCall) checkLocations() error {
 		return nil
 	}
 	gate, err := where.Location(fast.SlotGate(p.name, p.set.slots))
-	first := gate
+	second := gate
 	if p.set.weight != 0 && err == nil {
-		if first, err = where.Location(fast.SlotGate(p.name, 0)); err == nil && first == gate {
+		if second, err = where.Location(fast.SlotGate(p.name, 0)); err == nil && second == gate {
 			return fmt.Errorf("%w: the callers that wait share one lock with each other in this store; choose another name", ErrInvalid)
 		}
 	}
 	for i := 0; i < p.set.slots && err == nil; i++ {
 		var place string
-		if place, err = where.Location(fast.SlotName(p.name, i)); err == nil && (place == gate || place == first) {
+		if place, err = where.Location(fast.SlotName(p.name, i)); err == nil && (place == gate || place == second) {
 			return fmt.Errorf("%w: permit %d and the callers that wait for it share one lock in this store; choose another name", ErrInvalid, i)
 		}
 	}
@@ -171,7 +172,7 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 		return nil, err
 	}
 	defer p.l.endPermitWait(gateName)
-	gate, err := p.takeGate(gateName)
+	gate, err := p.takeGate(gateName, p.remaining())
 	if errors.Is(err, ErrHeld) && p.ctx.Err() == nil && !p.set.token.IsZero() {
 		return p.scan(false) // a repeat of this call may have got a permit meanwhile
 	}
@@ -183,10 +184,10 @@ func (p *permitCall) queueForPermit() (*hold, error) {
 	return h, err
 }
 
-// takeGate waits for a gate.
-func (p *permitCall) takeGate(name string) (*hold, error) {
+// takeGate waits for a gate for at most that long.
+func (p *permitCall) takeGate(name string, wait time.Duration) (*hold, error) {
 	g := &attempt{call: call{method: method{hidden: true}, l: p.l, ctx: p.ctx, noted: true}}
-	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: p.remaining(), label: p.set.label}
+	g.set = settings{ttl: max(gateTTL, p.l.guarantees.MinTTL), wait: wait, label: p.set.label}
 	gate, err := g.take(name)
 	p.timeout = g.timeout
 	switch {

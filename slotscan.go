@@ -86,17 +86,18 @@ func (p *permitCall) gateTaken() bool {
 }
 
 // scanSingly tries one permit after the other. If there are many permits, it begins with a random
-// one, because the first ones are more likely to be held. If the caller's token has a permit, mine
+// one, because the first ones are more likely to be held; and behind the permit that it got before. If the caller's token has a permit, mine
 // is that permit, and otherwise -1.
 func (p *permitCall) scanSingly(mine int) (*hold, error) {
-	first := max(mine, 0)
-	if len(p.held) > watchMost && p.set.token.IsZero() {
+	first := max(mine, p.next)
+	if len(p.held) > watchMost && p.set.token.IsZero() && p.next == 0 {
 		first = rand.IntN(len(p.held))
 	}
 	for i := range p.held {
 		i = (first + i) % len(p.held)
 		h, err := p.attempt().take(fast.SlotName(p.name, i))
 		if p.noteOutcome(err); err == nil {
+			p.next = i + 1
 			return h, nil
 		}
 		if !errors.Is(err, ErrHeld) && !splitVote(err) {

@@ -16,10 +16,15 @@ import (
 // Each permit is a lock of its own, with a number and a fence: Locks.Slots has the numbers. The permits
 // are those of Slots, so callers with a weight and callers of Acquire share the n units.
 //
-// A call that waits is served after at most those that wait for a permit when it becomes the first of
-// the waiting calls with a weight. A call that does not wait, or that gives SkipIfOutlived, may overtake
-// it, and two such calls may refuse each other. While a call is the first, it keeps the permits that it
-// already has; if its process dies then, they become free with their leases.
+// Calls that wait with the same n stand in one queue, with a weight or without; see Slots. So before a
+// call are served, at most, the waiting calls that had begun before it, and one call of each other process
+// for it and for each waiting call before it in its own Locker. That is so from the beginning of a call
+// for more than half of the n permits, and for any other one from when it has found too few. A call
+// whose process or store stops for longer than a second comes to the end of the queue.
+//
+// A call that does not wait, or that gives SkipIfOutlived, may overtake, and two such calls may refuse
+// each other. While a call is the first, it keeps the permits that it already has; if its process dies
+// then, they become free with their leases.
 func Weight(k int) Option {
 	if k < 1 {
 		k = -1 // 0 means that Weight is not given
@@ -42,16 +47,21 @@ func (t *taking) checkWeight(names []string) error {
 	return t.set.wrong
 }
 
-// weighted is one call that takes several permits. It has the states of permitCall, with these
-// differences:
+// weighted is one call that takes several permits. It has the states of permitCall, with two gates. The
+// first is that of all callers with the same n, which decides the order. The second is that of all calls
+// with a weight, whatever their n: of all calls that keep some permits and wait for more, there is one at
+// a time, and no two wait for each other. A call waits for the second gate only with the first one.
 //
-//   - scanning: The call takes one permit after the other. If it is refused, it puts back those that it
-//     has.
-//   - queueing: The call waits for two gates: first for that of all calls with a weight, then for that
-//     of all callers with the same n. So of all calls that have some permits and wait for more, there is
-//     one at a time, and no two wait for each other.
-//   - watching: The call keeps the permits that it gets, until it has all. If it loses a gate, it puts
-//     its permits back and is queueing again.
+//	state     event                       what happens
+//	scanning  The call has all permits.   The call is done. If it took the first gate for the scan, it
+//	                                      releases the gate.
+//	scanning  Too few permits are free.   The call puts its permits back. It is queueing, or refused if it
+//	                                      does not wait. If it has the first gate, it keeps that.
+//	queueing  The call has both gates.    The call is watching.
+//	watching  The call gets a permit.     The call keeps it. With the last one, it releases the gates and
+//	                                      is done.
+//	watching  A gate is lost.             The call puts its permits back, and is queueing for both gates.
+//	any       The wait is over.           The call puts all back, and is refused.
 type weighted struct {
 	*permitCall
 	t *taking
@@ -95,45 +105,59 @@ func (w *weighted) run() error {
 	defer l.endCalls(1)
 	w.start = l.clock.Now()
 	w.held = make([]error, w.set.slots)
+	gates := &lockSet{l: l}
 	if wait := w.set.wait != 0; !wait || !crowded || w.set.skip {
-		err := w.gather(!wait)
+		err := w.look(gates)
 		if err == nil || !errors.Is(err, ErrHeld) && !splitVote(err) || !wait || w.skips() {
+			go gates.giveUp(nil)
 			return err
 		}
-		w.putBack()
 	}
 	l.mu.Lock()
 	w.noteContended(nil)
 	l.unlock()
 	if err := l.beginPermitWait(gate); err != nil {
+		go gates.giveUp(nil)
 		return err
 	}
 	defer l.endPermitWait(gate)
-	err := errGateOver
+	err := w.queue(gates)
 	for err == errGateOver {
-		w.putBack()
-		err = w.queue()
+		err = w.queue(&lockSet{l: l})
 	}
 	return err
+}
+
+// look takes the permits if they are free. A call that is ready to wait, and wants so many that two such
+// calls exclude each other, has its place in the queue from its first request on. So it looks after it
+// has got the gate, and keeps that if there are too few permits.
+func (w *weighted) look(gates *lockSet) error {
+	overtake := w.set.wait == 0
+	if !overtake && !w.set.skip && 2*w.set.weight > w.set.slots {
+		gate, err := w.takeGate(fast.SlotGate(w.name, w.set.slots), 0)
+		if err != nil {
+			return err
+		}
+		gates.holds, overtake = append(gates.holds, gate), true
+	}
+	return w.gather(overtake)
 }
 
 // errGateOver is the error of a call that lost a gate. It never leaves the package.
 var errGateOver = errors.New("a gate is over")
 
-// queue waits for both gates, and then for the permits that the call lacks.
-func (w *weighted) queue() error {
-	first, err := w.takeGate(fast.SlotGate(w.name, 0))
-	if err != nil {
-		return err
+// queue waits for both gates, unless gates has the first one, and then for the permits.
+func (w *weighted) queue(gates *lockSet) error {
+	w.putBack()
+	for _, name := range []string{fast.SlotGate(w.name, w.set.slots), fast.SlotGate(w.name, 0)}[len(gates.holds):] {
+		gate, err := w.takeGate(name, w.remaining())
+		if err != nil {
+			go gates.giveUp(nil)
+			return err
+		}
+		gates.holds = append(gates.holds, gate)
 	}
-	gates := &lockSet{l: w.l, holds: []*hold{first}}
-	second, err := w.takeGate(fast.SlotGate(w.name, w.set.slots))
-	if err != nil {
-		go gates.giveUp(nil)
-		return err
-	}
-	gates.holds = append(gates.holds, second)
-	err = w.watch(gates, func() error { return w.gather(true) })
+	err := w.watch(gates, func() error { return w.gather(true) })
 	if err != nil && gates.firstLoss() != nil && w.ctx.Err() == nil && w.l.closing.Err() == nil {
 		return errGateOver
 	}

@@ -16,7 +16,7 @@ const MaxSlots = 1024
 //
 //	reports <US> slot:0     the permit 0 of "reports"
 //	reports <US> slots:3    the gate: waiters for one of 3 permits of "reports" queue for this lock
-//	reports <US> slots:0    the first gate of those that wait for several permits
+//	reports <US> slots:0    the second gate of those that wait for several permits, whatever their n
 //
 // <US> stands for the byte 0x1F, the "unit separator" of ASCII.
 //

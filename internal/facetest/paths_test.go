@@ -215,6 +215,52 @@ func TestFolderLostBeforeRaise(t *testing.T) {
 	all.Release()
 }
 
+// raiseRemote is a remote that raises fences.
+type raiseRemote struct{ *remote }
+
+func (r raiseRemote) RaiseFence(ctx context.Context, name, token string, fence uint64) error {
+	return r.on(call{op: "raise", name: name, token: token, ctx: ctx}, func(ctx context.Context) error {
+		return r.Store.RaiseFence(ctx, name, token, fence)
+	})
+}
+
+// If the reply to RaiseFence is lost, the request is repeated. If no reply comes, nobody gets the path. In
+// both cases the fences that follow are greater.
+func TestRaiseWithoutReply(t *testing.T) {
+	for most, repeats := range map[int]int{1: 2, 2: 3, 3: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := raiseRemote{newRemote()}
+			l := newLocker(t, s)
+			k := acquire(t, l, "a/b", padlock.FenceAbove(1<<52)) // far above that of a
+			before := k.Fence()
+			release(t, k)
+			s.reply("raise", first(most, fails(fmt.Errorf("%w: %w", driver.ErrUncertain, errReset))))
+			all, err := l.AcquireAll(t.Context(), []string{"a/b"}, padlock.Paths())
+			if repeats == 0 {
+				if !errors.Is(err, padlock.ErrUncertain) || !free(t, s.remote, "a") || !free(t, s.remote, "a/b") {
+					t.Errorf("without a reply: %v", err)
+				}
+			} else {
+				if err != nil || len(s.log("raise")) != repeats {
+					t.Fatalf("%d requests, %v", len(s.log("raise")), err)
+				}
+				path, folder := all.Lock("a/b"), all.Lock("a")
+				safety.Rises(t, path.Fence(), before)
+				if err := folder.Extend(t.Context(), time.Second); err != nil || folder.Fence() != path.Fence() || all.Check(t.Context()) != nil {
+					t.Errorf("the fences are %v, %v", all.Fences(), err)
+				}
+				before = path.Fence()
+				if err := all.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+			later := acquire(t, l, "a")
+			safety.Rises(t, later.Fence(), before)
+			release(t, later)
+		})
+	}
+}
+
 // forest is what the judge knows of random callers: which paths are asked for and held now.
 type forest struct {
 	mu     sync.Mutex

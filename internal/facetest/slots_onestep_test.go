@@ -96,6 +96,28 @@ func TestSlotsRequests(t *testing.T) {
 	})
 }
 
+// A call with a weight sends a request for each permit, and one more for the gate if it wants more than
+// half of them.
+func TestWeightRequests(t *testing.T) {
+	for oneStep, op := range map[bool]string{true: "slot", false: "acquire"} {
+		for weight, want := range map[int]int{1: 1, 5: 5, 6: 7, 10: 11} {
+			synctest.Test(t, func(t *testing.T) {
+				far := newRemote()
+				var s driver.Store = far
+				if oneStep {
+					s = slotRemote{far}
+				}
+				l := newLocker(t, s)
+				all, err := l.AcquireAll(t.Context(), []string{"job"}, padlock.Slots(10), padlock.Weight(weight))
+				if err != nil || len(far.log("slot", "acquire")) != want || len(far.log(op)) < weight {
+					t.Errorf("%s: %d requests for %d permits, %v", op, len(far.log("slot", "acquire")), weight, err)
+				}
+				all.Release()
+			})
+		}
+	}
+}
+
 // TryAcquire takes a free permit even if another caller is at the gate, and a caller that waits
 // does not.
 func TestSlotsAndTheGate(t *testing.T) {

@@ -95,48 +95,41 @@ func TestWeightRefuses(t *testing.T) {
 	}
 }
 
-// A large request that waits is next behind those that waited when it came to the gates, however many
-// small ones come later.
-func TestLargeRequestIsServed(t *testing.T) {
+// takeAny runs work with permits of "gpu": with one, taken without a weight, if weight is 0.
+func takeAny(ctx context.Context, l *padlock.Locker, n, weight int, work func(context.Context) error) error {
+	if weight == 0 {
+		return l.Do(ctx, "gpu", work, padlock.Slots(n))
+	}
+	return l.DoAll(ctx, []string{"gpu"}, work, padlock.Slots(n), padlock.Weight(weight))
+}
+
+// Callers that wait are served in the order of arrival, with a weight or without. Each one excludes the
+// next one.
+func TestLargeRequestsWaitInTheOrderOfArrival(t *testing.T) {
 	eachWeighted(t, func(t *testing.T, s driver.Store) {
 		l := newLocker(t, s)
 		var mu sync.Mutex
-		var order []string
-		enter := func(who string) { mu.Lock(); order = append(order, who); mu.Unlock() }
+		var arrived, served []int
 		var wg sync.WaitGroup
-		small := func(who string, work time.Duration) {
+		for i, weight := range []int{3, 0, 3, 0, 3, 2, 2, 3, 1, 3, 0, 3} {
+			arrived = append(arrived, i)
 			wg.Go(func() {
-				k, err := l.Acquire(t.Context(), "gpu", padlock.Slots(3))
+				err := takeAny(t.Context(), l, 3, weight, func(context.Context) error {
+					mu.Lock()
+					served = append(served, i)
+					mu.Unlock()
+					<-time.After(time.Duration(i%3+1) * time.Second)
+					return nil
+				})
 				if err != nil {
 					t.Error(err)
-					return
 				}
-				enter(who)
-				<-time.After(work)
-				release(t, k)
 			})
 			synctest.Wait()
 		}
-		for i := range 3 {
-			small("first", time.Duration(i+1)*time.Second)
-		}
-		wg.Go(func() {
-			all, err := l.AcquireAll(t.Context(), []string{"gpu"}, padlock.Slots(3), padlock.Weight(3))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			enter("large")
-			<-time.After(time.Second)
-			all.Release()
-		})
-		synctest.Wait()
-		for range 6 {
-			small("later", time.Second)
-		}
 		wg.Wait()
-		if want := []string{"first", "first", "first", "large", "later", "later", "later", "later", "later", "later"}; !slices.Equal(order, want) {
-			t.Errorf("the order is %v", order)
+		if !slices.Equal(served, arrived) {
+			t.Errorf("the order is %v", served)
 		}
 	})
 }

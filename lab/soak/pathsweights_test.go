@@ -114,18 +114,22 @@ func TestWeightsAreServed(t *testing.T) {
 func TestWaits(t *testing.T) {
 	large := weighing(1, 8, false, 10, 100, "")
 	before := slices.Concat(
-		weighing(2, 1, false, 5, 20, ""),  // waited when it came
-		weighing(3, 0, false, 15, 30, ""), // waited when worker 1 was the first of those with a weight
+		weighing(2, 1, false, 5, 20, ""),  // was under way when it came
+		weighing(3, 0, false, 15, 30, ""), // came later, from another process
 		weighing(4, 2, true, 40, 41, ""),  // overtook
 	)
-	if w := waitsOf(slices.Concat(large, before)); w != (Waits{Large: 1, Longest: 90 * 1e6, Before: 2, Later: 1, Bound: 4, BeforeFirst: 1, BoundFirst: 1, Overtook: 1}) {
+	if w := waitsOf(slices.Concat(large, before)); w != (Waits{Large: 1, Longest: 90 * 1e6, Before: 2, Later: 1, Bound: 4, Overtook: 1}) {
 		t.Errorf("%+v", w)
 	}
-	late := weighing(5, 0, false, 50, 60, "")
-	if w := waitsOf(slices.Concat(large, before, late)); w.Beyond != 1 || w.BeforeFirst != 2 || w.BoundFirst != 1 {
-		t.Errorf("one that came later was served before: %+v", w)
+	late := slices.Concat(before, weighing(2, 0, false, 50, 60, ""), weighing(3, 3, false, 50, 61, ""), weighing(3, 1, false, 70, 80, ""))
+	if w := waitsOf(slices.Concat(large, late)); w.Beyond != 1 || w.Before != 5 || w.Bound != 4 {
+		t.Errorf("more than may be were served before: %+v", w)
 	}
-	if w := waitsOf(slices.Concat(weighing(1, 3, false, 10, 100, ""), before)); w.Large != 0 {
+	first := weighing(1, 2, false, 8, 30, "") // is before it in the line of its process
+	if w := waitsOf(slices.Concat(first, large, late)); w.Beyond != 0 || w.Before != 6 || w.Bound != 8 {
+		t.Errorf("behind another one of its process: %+v", w)
+	}
+	if w := waitsOf(slices.Concat(weighing(1, 5, false, 10, 100, ""), before)); w.Large != 0 {
 		t.Errorf("a small request: %+v", w)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/padlock-go/padlock/driver/fast"
 )
 
-// The name of the weights has unitCount permits. A call takes up to maxWeight of them, and one that
-// takes largeWeight or more is large.
+// The name of the weights has unitCount permits. A call takes up to maxWeight of them. One that takes
+// largeWeight or more is large: it wants more than half, and has its place in the queue at once.
 const (
 	unitCount   = 10
 	maxWeight   = 8
-	largeWeight = 4
+	largeWeight = 6
 	weightsMark = "weights"
 )
 
@@ -116,21 +116,18 @@ type Waits struct {
 	Large   int
 	Longest time.Duration
 	// The request before which the most others were served, of those that may wait, too: their number,
-	// how many of them began after it, and the most that there may be while no process dies. The
-	// callers of one process form a line, whose first is in the store's queue. So while one of them is
-	// there, one of each other process may be before it. And whenever a request is the first, those that
-	// wait without a weight then come before it.
+	// how many of them began after it, and the most that there may be if no gate is lost. Those that
+	// are under way when it begins may be before it. The callers of one process form a line, whose first
+	// is in the store's queue; so one of each other process may be before it, and before each of those
+	// that are before it in its line.
 	Before, Later, Bound int
-	// The same from when it was the first of the waiting calls with a weight. The bound is that of the
-	// comment at padlock.Weight.
-	BeforeFirst, BoundFirst int
-	Beyond                  int // requests before which more were served than this bound
-	Overtook                int // the most that did not wait and were served before one request
+	Beyond               int // requests before which more were served than this bound
+	Overtook             int // the most that did not wait and were served before one request
 }
 
 func (w Waits) String() string {
-	return fmt.Sprintf("%d large requests waited, at most %v; served before one at most %d (%d of them began after it), where %d may be while no process dies; from when it was the first %d, where %d may be (more than may be: before %d); of those that do not wait %d",
-		w.Large, w.Longest.Round(time.Millisecond), w.Before, w.Later, w.Bound, w.BeforeFirst, w.BoundFirst, w.Beyond, w.Overtook)
+	return fmt.Sprintf("%d large requests waited, at most %v; served before one at most %d (%d of them began after it), where %d may be if no gate is lost (more than may be: before %d); of those that do not wait %d",
+		w.Large, w.Longest.Round(time.Millisecond), w.Before, w.Later, w.Bound, w.Beyond, w.Overtook)
 }
 
 // waitsOf measures how many requests were served before each large one.
@@ -159,23 +156,16 @@ func waitsOf(events []Event) (w Waits) {
 func (w *Waits) add(r *request, beside []*request, processes int) {
 	w.Large++
 	w.Longest = max(w.Longest, time.Duration(r.ended-r.begun))
-	waiting := func(at int64, plain bool) (n int) {
-		for _, x := range beside {
-			if !x.tried && (x.weight == 0) == plain && x.begun <= at && at < x.ended {
-				n++
-			}
-		}
-		return n
-	}
-	first, before, later, beforeFirst, overtook := r.begun, 0, 0, 0, 0
-	bound := waiting(r.begun, true)
+	before, later, overtook, bound := 0, 0, 0, processes-1
 	for _, x := range beside {
-		if x.worker == r.worker && x.weight > 0 && !x.tried && x.begun <= r.begun {
-			bound += processes
+		if x.tried || x.begun > r.begun {
+			continue
+		}
+		if bound++; x.worker == r.worker {
+			bound += processes - 1
 		}
 	}
-	bound += processes - 1
-	for _, x := range beside { // in the order of their ends
+	for _, x := range beside {
 		if x.ended > r.ended || x.outcome != "" {
 			continue
 		}
@@ -184,23 +174,14 @@ func (w *Waits) add(r *request, beside []*request, processes int) {
 			continue
 		}
 		before++
-		beforeFirst++
 		if x.begun > r.begun {
 			later++
 		}
-		if x.weight > 0 {
-			first, beforeFirst = x.ended, 0
-			bound += waiting(first, true)
-		}
 	}
-	boundFirst := waiting(first, false) + waiting(first, true)
 	if before > w.Before {
 		w.Before, w.Later, w.Bound = before, later, bound
 	}
-	if beforeFirst > w.BeforeFirst {
-		w.BeforeFirst, w.BoundFirst = beforeFirst, boundFirst
-	}
-	if beforeFirst > boundFirst {
+	if before > bound {
 		w.Beyond++
 	}
 	w.Overtook = max(w.Overtook, overtook)

@@ -49,6 +49,7 @@ func describedRows() map[string]describedRow {
 		"slots 0 and 5, asked for 2": {[]padlock.State{{Name: slot(0), Holds: one}, {Name: slot(5), Holds: one}}, 2, held, false, 2, 0, "held"},
 		"a slot cools down":          {[]padlock.State{{Name: slot(0), Holds: cooling}}, 1, cools, true, 1, 0, "cooling"},
 		"a caller waits for a slot":  {[]padlock.State{{Name: slot(0), Holds: one}, {Name: gate, Holds: one, Waiters: 2}}, 1, held, true, 1, 3, "hot"},
+		"one waits with a weight":    {[]padlock.State{{Name: slot(0), Holds: one}, {Name: gate, Holds: one}, {Name: fast.SlotGate("job", 0), Holds: one, Waiters: 1}}, 1, held, true, 1, 1, "held"},
 		"slots, waiters not known":   {[]padlock.State{{Name: slot(0), Holds: one, Waiters: -1}, {Name: slot(1), Waiters: -1}}, 2, held, false, 1, -1, "held"},
 		"gate, waiters not known":    {[]padlock.State{{Name: slot(0), Holds: one}, {Name: gate, Holds: one, Waiters: -1}}, 1, held, true, 1, -1, "held"},
 		"lock and slot":              {[]padlock.State{{Name: "job", Holds: one}, {Name: slot(0)}}, 1, held, false, 0, 0, "held"},

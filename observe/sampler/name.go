@@ -241,17 +241,17 @@ func seenBefore(before []*live, h *padlock.Hold, fence uint64, s *sight) int {
 
 // waitersIn counts the callers that wait for the lock or for one of its slots. A caller that waits
 // for a slot holds another lock, the gate, or waits for the gate (see fast.SlotGate). So the
-// holder and the waiters of the gate are counted; forSlot is their number. The holder of the first gate
-// of calls with a weight is counted at its second gate. The sum is -1 if the store does not count
-// waiters: a state says so, or else, without any state, s.counts does.
+// holder and the waiters of the gate are counted; forSlot is their number. Calls with a weight have that
+// gate when they come to their second one, so nobody is counted there. The sum is -1 if the store does
+// not count waiters: a state says so, or else, without any state, s.counts does.
 func (t *tracked) waitersIn(s *sight) (sum, forSlot int) {
 	counts := s.counts || len(s.states) > 0
 	for stored, state := range s.states {
 		counts = counts && state.Waiters >= 0
 		switch t.partOf(stored) {
 		case gate:
-			if forSlot += max(0, state.Waiters); stored != fast.SlotGate(t.name, 0) {
-				forSlot += len(state.Holds)
+			if stored != fast.SlotGate(t.name, 0) {
+				forSlot += max(0, state.Waiters) + len(state.Holds)
 			}
 		case lockItself: // nobody queues for a slot itself
 			sum = state.Waiters

@@ -1,13 +1,17 @@
 package several
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock"
+	"github.com/padlock-go/padlock/driver/fast"
 	"github.com/padlock-go/padlock/internal/safety"
 )
 
@@ -49,5 +53,55 @@ func (s site) weights(t *testing.T) {
 	}
 	if err := all.Release(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Callers of several processes are served in the order of arrival, with a weight or without: nobody who
+// comes later is served before a large request. Each one excludes the next one.
+func (s site) weightsInOrder(t *testing.T) {
+	const units = 2
+	job, watch := name("weights-in-order"), s.locker(t)
+	all, err := watch.AcquireAll(t.Context(), []string{job}, padlock.Slots(units), padlock.Weight(units))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var arrived, served []int
+	var wg sync.WaitGroup
+	for i, weight := range []int{0, 2, 0, 2, 0} {
+		l := s.locker(t)
+		arrived = append(arrived, i)
+		wg.Go(func() {
+			work := func(context.Context) error {
+				mu.Lock()
+				served = append(served, i)
+				mu.Unlock()
+				return nil
+			}
+			var err error
+			if weight == 0 {
+				err = l.Do(t.Context(), job, work, padlock.Slots(units))
+			} else {
+				err = l.DoAll(t.Context(), []string{job}, work, padlock.Slots(units), padlock.Weight(weight))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		for waiting := 0; waiting <= i && t.Context().Err() == nil; {
+			gate, err := watch.Inspect(t.Context(), fast.SlotGate(job, units))
+			second, also := watch.Inspect(t.Context(), fast.SlotGate(job, 0))
+			if err := errors.Join(err, also); err != nil {
+				t.Fatal(err)
+			}
+			waiting = len(gate.Holds) + gate.Waiters + second.Waiters
+		}
+	}
+	if err := all.Release(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if !slices.Equal(served, arrived) {
+		t.Errorf("the order is %v", served)
 	}
 }
