@@ -65,6 +65,7 @@ var guests = []guest{
 	{"adapters/gocronlock", "github.com/google/uuid", true, "gocron's listeners get one"},
 	{"compat", "github.com/redis/go-redis/v9", false, "the client whose settings it takes over, and whose types are in the API of redsync and redislock"},
 	{"adapters/watermilllock", "github.com/ThreeDotsLabs/watermill", false, "the library that it has middleware for"},
+	{"internal/integration", "github.com/alicebob/miniredis/v2", false, "a Redis in the process of a user's test: docs/test-your-code.md"},
 	{"internal/integration/adapters", "github.com/ThreeDotsLabs/watermill", false, "a tool of docs/adapters.md"},
 	{"internal/integration/adapters", "github.com/caddyserver/certmagic", false, "a tool of docs/adapters.md"},
 	{"internal/integration/adapters", "github.com/go-co-op/gocron/v2", false, "a tool of docs/adapters.md"},
