@@ -51,7 +51,8 @@ func (q *query) checkExtend(name string) error {
 	if !g.Lease && !g.Detached {
 		return errors.ErrUnsupported
 	}
-	if q.fenceAtLeast > driver.MaxFenceAbove { // as for fence_above: no client can use up the fences of a name
+	// As for fence_above, no client can use up the fences of a name, except one that may break its locks.
+	if q.fenceAtLeast > driver.MaxFenceAbove && !(q.who.Break && q.api.allowBreak) {
 		return fmt.Errorf("%w: fence_at_least is %d, at most 2^53 - 2^50 is allowed, so that greater fences are left", padlock.ErrInvalid, q.fenceAtLeast)
 	}
 	if q.ttlMS == 0 {
