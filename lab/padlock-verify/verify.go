@@ -25,6 +25,7 @@ type verification struct {
 	span   time.Duration
 	seed   uint64
 	keep   string
+	file   string // for the certificate, or ""
 	wires  wires
 	run    *soak.Run
 	status int // the exit status
@@ -59,23 +60,29 @@ func (v *verification) do(ctx context.Context) error {
 	}
 	early, stop := endable(ctx)
 	defer stop()
-	v.run.Early = early
-	out, err := v.run.Do(ctx)
+	report, err := v.soak(ctx, early)
 	if err != nil {
 		return err
 	}
+	v.sweep(ctx, v.run.Load.Prefix)
+	return v.printTable(report)
+}
+
+// soak runs the run that prepare has set up, and judges it. It ends early if the second context
+// does.
+func (v *verification) soak(ctx, early context.Context) (*soak.Report, error) {
+	v.run.Early = early
+	out, err := v.run.Do(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := v.reachable(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if v.keep == "" {
 		v.keep = filepath.Join(os.TempDir(), "padlock-verify-"+rand.Text())
 	}
-	p, err := linear.Judge(v.run, out, v.keep, time.Minute)
-	if err != nil {
-		return err
-	}
-	v.sweep(ctx)
-	return v.printTable(p)
+	return linear.Judge(v.run, out, v.keep, time.Minute)
 }
 
 // prepare sets up the run.
@@ -138,22 +145,24 @@ func (v *verification) reachable(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the lock files that padlock-verify has made for its own names. A file that cannot
-// be removed is only reported, because it does no harm.
-func (v *verification) sweep(ctx context.Context) {
-	if err := v.removeFiles(ctx); err != nil {
-		say("some lock files of " + v.run.Load.Prefix + "… could not be removed: " + err.Error())
+// sweep removes the lock files that padlock-verify has made for its own names, which begin with the
+// prefixes. A file that cannot be removed is only reported, because it does no harm.
+func (v *verification) sweep(ctx context.Context, prefixes ...string) {
+	for _, prefix := range prefixes {
+		if err := v.removeFiles(ctx, prefix); err != nil {
+			say("some lock files of " + prefix + "… could not be removed: " + err.Error())
+		}
 	}
 }
 
-func (v *verification) removeFiles(ctx context.Context) error {
+func (v *verification) removeFiles(ctx context.Context, prefix string) error {
 	store, err := openStore(ctx, v.url)
 	if err != nil {
 		return err
 	}
 	l := padlock.New(store)
 	defer closeLocker(l)
-	name := v.run.Load.Prefix + "gate"
+	name := prefix + "gate"
 	state, err := l.Inspect(ctx, name)
 	if state.Path == "" {
 		return nil // the store keeps no files, or it does not report its path
@@ -164,10 +173,19 @@ func (v *verification) removeFiles(ctx context.Context) error {
 	dir := filepath.Dir(state.Path)
 	files, err := os.ReadDir(dir) // Glob would treat a [ in the directory's name as a pattern
 	for _, file := range files {
-		if strings.HasPrefix(file.Name(), "sf."+stem) {
+		// A dash before a name says that some of its bytes are escaped.
+		if own, _ := strings.CutPrefix(file.Name(), "sf."); strings.HasPrefix(strings.TrimPrefix(own, "-"), stem) {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, file.Name())))
 		}
 	}
+	runs := filepath.Join(dir, "history")
+	histories, _ := os.ReadDir(runs) // no history is no error
+	for _, h := range histories {
+		if strings.HasPrefix(h.Name(), "runs."+stem) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(runs, h.Name())))
+		}
+	}
+	_ = os.Remove(runs) // fails if others have a history there
 	return err
 }
 
