@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -21,19 +19,14 @@ import (
 // certify asks the store everything that can be asked from outside, and writes the certificate.
 func (v *verification) certify(ctx context.Context) error {
 	defer v.wires.host.End()
-	began := time.Now()
 	early, stop := endable(ctx)
 	defer stop()
-	c := &certification{verification: v, early: early, paper: &certificate.Certificate{
-		Format: certificate.Format, Made: began.UTC().Truncate(time.Second), Padlock: commit(),
-		Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
-		Service: []certificate.Fact{}, Promises: []string{}, Questions: []certificate.Question{},
-	}}
+	c := newCertification(v, early)
 	defer c.suite.host.End()
 	if err := c.askAll(ctx); err != nil {
 		return err
 	}
-	c.paper.Seconds = rounded(time.Since(began))
+	c.paper.Seconds = rounded(time.Since(c.paper.Made))
 	c.paper.Judge()
 	data, err := c.paper.Encode()
 	if err == nil {
@@ -58,26 +51,6 @@ func show(args []string) error {
 		return err
 	}
 	return c.Show(os.Stdout)
-}
-
-// commit returns the version of a release build, and the commit of which this program was built.
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return release
-	}
-	set := map[string]string{}
-	for _, s := range info.Settings {
-		set[s.Key] = s.Value
-	}
-	text := release
-	if at := set["vcs.revision"]; at != "" {
-		text = strings.TrimPrefix(release+", commit "+at, "of a source tree, ")
-	}
-	if set["vcs.modified"] == "true" {
-		text += " with changes"
-	}
-	return text
 }
 
 // mustHold lists the facts of a service without which no lock is safe while all is well. Other facts
@@ -110,37 +83,37 @@ func (c *certification) askAll(ctx context.Context) error {
 	if err := c.settings(ctx); err != nil {
 		return err
 	}
-	const opens = "a store that checks the service when it opens takes this one"
-	a, err := openStore(ctx, c.url)
-	switch {
-	case errors.Is(err, padlock.ErrUnavailable) && len(c.broken()) == 0:
-		return err
-	case err != nil:
-		c.note(certificate.Question{Name: "open", Asked: opens, Verdict: certificate.Broke, Seen: []string{err.Error()}})
-		c.skip(certificate.Question{Name: "conditions", Asked: "see the other certificates"}, "the store does not open")
-		return nil
+	opens := certificate.Question{Name: "open", Asked: "a store that checks the service when it opens takes this one, twice", Verdict: certificate.Held}
+	var stores [2]driver.Store
+	for i := range stores {
+		s, err := openStore(ctx, c.url)
+		switch {
+		case errors.Is(err, padlock.ErrUnavailable) && len(c.broken()) == 0:
+			return err
+		case err != nil:
+			broke(&opens, err.Error())
+			c.note(opens)
+			return nil
+		}
+		defer s.Close()
+		stores[i] = s
 	}
-	defer a.Close()
-	c.note(certificate.Question{Name: "open", Asked: opens, Verdict: certificate.Held})
-	b, err := openStore(ctx, c.url)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
+	c.note(opens)
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
 	defer c.sweep(ctx, c.probePrefix(), c.run.Load.Prefix)
-	c.probe(ctx, a, b)
-	c.contract(ctx)
+	p := newProber(c, stores)
+	c.probe(ctx, p)
+	c.contract(!p.showsHolders(ctx))
 	return c.underFaults(ctx)
 }
 
 // settings asks the service about itself, as "padlock doctor" does.
 func (c *certification) settings(ctx context.Context) error {
-	s, err := open.Store(ctx, c.url, schemes, open.BetweenProcesses(), open.ForgetSoon(), open.Lenient())
+	s, err := open.Store(ctx, c.url, schemes, open.BetweenProcesses(), open.ForgetSoon(), open.Lazy(), open.Lenient())
 	if err != nil {
-		return err
+		return err // the URL is wrong: nothing was sent
 	}
 	defer s.Close()
 	g := s.Guarantees()
@@ -153,6 +126,8 @@ func (c *certification) settings(ctx context.Context) error {
 	found, err := reporter.Status(ctx)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, padlock.ErrInvalid):
+		c.note(certificate.Question{Name: "settings", Asked: "the settings of the service are safe for locks", Verdict: certificate.Broke, Seen: []string{err.Error()}})
 	case err != nil:
 		return err
 	}
@@ -192,20 +167,24 @@ var fromOutside = map[string]string{
 	"Harness.Pause":                "there is no proxy between this program and the service",
 	"Harness.LoseReply":            "one reply cannot be chosen from outside; the soak loses replies at random",
 	"Harness.Foreign":              "no program other than padlock takes locks here",
+	"holders that others see":      "the store cannot record holders",
 	"a faster machine":             "this machine was too slow for a result",
 	"a store that answers in time": "the service did not answer in time",
 }
 
 // contract runs the suite of the contract between padlock and its stores.
-func (c *certification) contract(ctx context.Context) {
+// A store that shows other holders than those of its requests is anonymous.
+func (c *certification) contract(anonymous bool) {
 	if c.early.Err() != nil {
 		c.skip(certificate.Question{Name: "contract", Asked: "the suite of the contract"}, "the certification was ended before")
 		return
 	}
 	say("the suite of the contract")
-	h, end := c.harness()
-	defer end()
-	results, err := drivertest.Ask(h)
+	h, err := c.harness(anonymous)
+	var results []drivertest.Result
+	if err == nil {
+		results, err = drivertest.Ask(h)
+	}
 	if err != nil {
 		c.note(certificate.Question{Name: "contract", Asked: "the suite of the contract", Verdict: certificate.Broke, Seen: []string{"another store does not open: " + err.Error()}})
 		return

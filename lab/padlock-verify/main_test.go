@@ -19,6 +19,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -27,6 +28,7 @@ import (
 const as = "PADLOCK_VERIFY_AS"
 
 func TestMain(m *testing.M) {
+	soak.PlayWorker(openInWorker) // of a test that certifies in this process
 	switch os.Getenv(as) {
 	case "broken":
 		whole := openStore

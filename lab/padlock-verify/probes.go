@@ -23,14 +23,33 @@ type prober struct {
 	names  int
 }
 
+func newProber(c *certification, stores [2]driver.Store) *prober {
+	p := &prober{stores: stores, g: stores[0].Guarantees(), prefix: c.probePrefix(), ttl: 30 * time.Second}
+	if p.g.MaxTTL > 0 {
+		p.ttl = min(p.ttl, p.g.MaxTTL)
+	}
+	return p
+}
+
+// showsHolders reports whether the store shows the holder that a request names, and not the one that
+// the server knows.
+func (p *prober) showsHolders(ctx context.Context) bool {
+	admin, ok := driver.As[driver.Admin](p.stores[1])
+	if !ok {
+		return false
+	}
+	r := p.request(p.newName())
+	if _, err := p.stores[0].Acquire(ctx, r); err != nil {
+		return true // the suite tells
+	}
+	defer p.stores[0].Release(ctx, r.Name, r.Token.Text(), 0)
+	state, err := admin.Inspect(ctx, r.Name)
+	return err != nil || len(state.Holds) == 0 || state.Holds[0].Host == r.Holder.Host
+}
+
 // probe asks what the suite of the contract asks once or twice, but many times: it finds a service
 // that is wrong once in a thousand requests.
-func (c *certification) probe(ctx context.Context, a, b driver.Store) {
-	g := a.Guarantees()
-	p := &prober{stores: [2]driver.Store{a, b}, g: g, prefix: c.probePrefix(), ttl: 30 * time.Second}
-	if g.MaxTTL > 0 {
-		p.ttl = min(p.ttl, g.MaxTTL)
-	}
+func (c *certification) probe(ctx context.Context, p *prober) {
 	span := min(max(c.span/6, 2*time.Second), 20*time.Second)
 	within := func(ask func(context.Context, *certificate.Question) error) func(*certificate.Question) error {
 		return func(q *certificate.Question) error {
@@ -53,7 +72,7 @@ func (c *certification) probe(ctx context.Context, a, b driver.Store) {
 		}
 		checker, ok := driver.As[interface {
 			CheckWrites(ctx context.Context, rounds, each int) (int, error)
-		}](a)
+		}](p.stores[0])
 		if !ok {
 			c.skip(q, "the store uses no conditional writes")
 			continue
