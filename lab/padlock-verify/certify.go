@@ -27,6 +27,7 @@ func (v *verification) certify(ctx context.Context) error {
 		return err
 	}
 	c.paper.Seconds = rounded(time.Since(c.paper.Made))
+	c.paper.Made = c.paper.Made.Truncate(time.Second)
 	c.paper.Judge()
 	data, err := c.paper.Encode()
 	if err == nil {
