@@ -141,15 +141,16 @@ type Result struct {
 	Took     time.Duration // from the first attempt to the end of the last one
 }
 
-// Ask checks the store like [Check], and returns what became of every case, also of those that did
-// not run, in the order of the table. The last one is that of closing the shared stores. The error
-// is that of Harness.Open. Like Check, it runs cases concurrently and returns after the last one.
-func Ask(h Harness) ([]Result, error) {
+// Ask checks the store like [Check], and returns what became of every case, in the order of the
+// table. The last one is that of closing the shared stores. If the function only is not nil, Ask runs
+// and returns only the cases whose names it accepts. The error is that of Harness.Open. Like Check,
+// Ask runs cases concurrently and returns after the last one.
+func Ask(h Harness, only func(name string) bool) ([]Result, error) {
 	r, err := start(h)
 	if err != nil {
 		return nil, err
 	}
-	return r.ask(nil), nil
+	return r.ask(only), nil
 }
 
 // check is ask for the rules that the store broke.
@@ -177,6 +178,9 @@ func (r *run) ask(filter func(name string) bool) (out []Result) {
 	})
 	for i := range table {
 		k := &table[i]
+		if filter != nil && !filter(k.name) {
+			continue
+		}
 		result, ran := found[k.name]
 		result.Case, result.Clause = k.name, k.clause
 		missing := r.missing(k)

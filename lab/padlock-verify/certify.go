@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/drivertest"
+	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/lab/certificate"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -103,7 +107,7 @@ func (c *certification) askAll(ctx context.Context) error {
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
-	defer c.sweep(ctx, c.probePrefix(), c.run.Load.Prefix)
+	defer c.sweep(ctx)
 	p := newProber(c, stores)
 	c.probe(ctx, p)
 	c.contract(!p.showsHolders(ctx))
@@ -181,42 +185,80 @@ func (c *certification) contract(anonymous bool) {
 		return
 	}
 	say("the suite of the contract")
-	h, err := c.harness(anonymous)
-	var results []drivertest.Result
-	if err == nil {
-		results, err = drivertest.Ask(h)
+	h, end := c.harness(anonymous)
+	defer end()
+	results, err := drivertest.Ask(h, nil)
+	again := results
+	for run := 2; run <= runs && err == nil; run++ {
+		doubtful := map[string]bool{}
+		for _, r := range again {
+			if r.Missing == "" && len(r.Failures) > 0 && !slices.ContainsFunc(r.Failures, isUnsafe) {
+				doubtful[r.Case] = true
+			}
+		}
+		if len(doubtful) == 0 {
+			break
+		}
+		again, err = drivertest.Ask(h, func(name string) bool { return doubtful[name] })
+		for _, r := range again {
+			if i := slices.IndexFunc(results, func(old drivertest.Result) bool { return old.Case == r.Case }); doubtful[r.Case] {
+				results[i] = r
+			}
+		}
 	}
 	if err != nil {
 		c.note(certificate.Question{Name: "contract", Asked: "the suite of the contract", Verdict: certificate.Broke, Seen: []string{"another store does not open: " + err.Error()}})
 		return
 	}
 	for _, r := range results {
-		q := certificate.Question{Name: r.Case, Asked: r.Clause, Verdict: certificate.Held, Seconds: rounded(r.Took)}
-		if r.Missing != "" {
-			c.skip(q, cmp.Or(fromOutside[r.Missing], "the store does not promise or have it: "+r.Missing))
-			continue
-		}
-		for _, f := range r.Failures {
-			broke(&q, fmt.Sprintf("%s (drivertest/%s)", f.Seen, f.At))
-		}
-		c.note(q)
+		c.noteCase(&r)
 	}
+}
+
+// runs is how often a question is asked, at most, if it broke and a busy machine may be the reason. It
+// has broken if it did so each time. Two holders, or a fence that does not rise, count at once.
+const runs = 3
+
+func isUnsafe(f drivertest.Failure) bool { return strings.HasPrefix(f.Seen, safety.Mark) }
+
+// noteCase notes what became of a case of the suite.
+func (c *certification) noteCase(r *drivertest.Result) {
+	q := certificate.Question{Name: r.Case, Asked: r.Clause, Verdict: certificate.Held, Seconds: rounded(r.Took)}
+	switch {
+	case r.Missing != "":
+		c.skip(q, cmp.Or(fromOutside[r.Missing], "the store does not promise or have it: "+r.Missing))
+		return
+	case r.Case == "identify/place" && c.isProxied():
+		c.skip(q, "each connection has a proxy, so it goes to another address")
+		return
+	}
+	for _, f := range r.Failures {
+		broke(&q, fmt.Sprintf("%s (drivertest/%s)", f.Seen, f.At))
+	}
+	c.note(q)
 }
 
 // underFaults runs the soak.
 func (c *certification) underFaults(ctx context.Context) error {
-	all := certificate.Question{Name: "soak", Asked: "the store is used by many processes, while faults are made", Verdict: certificate.Held}
+	all := certificate.Question{Name: "soak", Asked: "the store is used by many processes, while faults are made", Verdict: certificate.Held, Counts: map[string]int{"runs": 1}}
 	if c.early.Err() != nil {
 		c.skip(all, "the certification was ended before")
 		return nil
 	}
 	began := time.Now()
 	report, err := c.soak(ctx, c.early)
+	for run := 2; run <= runs && err == nil && onlyLate(report) && c.early.Err() == nil; run++ {
+		c.wires.all, c.wires.unproxied = nil, nil
+		if err = c.prepare(ctx); err == nil {
+			report, err = c.soak(ctx, c.early)
+		}
+		all.Counts["runs"] = run
+	}
 	if err != nil {
 		return err
 	}
 	all.Seconds = rounded(time.Since(began))
-	all.Counts = map[string]int{"grants": report.Grants, "processes": processes, "threads": processes * goroutines, "faults": report.FaultSum()}
+	maps.Copy(all.Counts, map[string]int{"grants": report.Grants, "processes": processes, "threads": processes * goroutines, "faults": report.FaultSum()})
 	for kind, n := range report.Faults {
 		all.Counts["fault "+kind] = n
 	}
@@ -238,4 +280,13 @@ func (c *certification) underFaults(ctx context.Context) error {
 		c.note(q)
 	}
 	return nil
+}
+
+// onlyLate reports whether nothing was broken but what a busy machine may break, by being late.
+func onlyLate(report *soak.Report) bool {
+	late := 0
+	for _, id := range []string{"I5", "I6", "I13"} {
+		late += report.Violations[id]
+	}
+	return late > 0 && late == report.Sum() && report.Verdict.Illegal+report.Verdict.Unknown == 0
 }

@@ -28,7 +28,6 @@ import (
 const as = "PADLOCK_VERIFY_AS"
 
 func TestMain(m *testing.M) {
-	soak.PlayWorker(openInWorker) // of a test that certifies in this process
 	switch os.Getenv(as) {
 	case "broken":
 		whole := openStore
@@ -40,6 +39,7 @@ func TestMain(m *testing.M) {
 	case "verify":
 		main()
 	}
+	soak.PlayWorker(openInWorker) // of a test that certifies in this process
 	os.Exit(m.Run())
 }
 

@@ -34,9 +34,7 @@ func newCertification(v *verification, early context.Context) *certification {
 
 // probePrefix is in front of the names of probes and of the suite. The soak looks for what is left
 // behind of its own names, and must not find these.
-func (c *certification) probePrefix() string {
-	return strings.TrimSuffix(c.run.Load.Prefix, ":") + "-probe:"
-}
+func (c *certification) probePrefix() string { return c.base + "-probe:" }
 
 // commit returns the version of a release build, and the commit of which this program was built.
 func commit() string {

@@ -27,6 +27,8 @@ type verification struct {
 	keep   string
 	file   string // for the certificate, or ""
 	wires  wires
+	base   string // begins all names
+	runs   int    // how many were prepared
 	run    *soak.Run
 	status int // the exit status
 }
@@ -64,7 +66,7 @@ func (v *verification) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.sweep(ctx, v.run.Load.Prefix)
+	v.sweep(ctx)
 	return v.printTable(report)
 }
 
@@ -97,7 +99,11 @@ func (v *verification) prepare(ctx context.Context) error {
 		return err
 	}
 	load := soak.DefaultLoad()
-	load.Prefix = fmt.Sprintf("padlock-verify-%s:", rand.Text()[:12])
+	if v.base == "" {
+		v.base = "padlock-verify-" + rand.Text()[:12]
+	}
+	v.runs++
+	load.Prefix = fmt.Sprintf("%s-%d:", v.base, v.runs) // a run looks for what is left of its own names
 	var config []string
 	for range processes {
 		url, err := v.wires.addProxies(v.url)
@@ -145,24 +151,22 @@ func (v *verification) reachable(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the lock files that padlock-verify has made for its own names, which begin with the
-// prefixes. A file that cannot be removed is only reported, because it does no harm.
-func (v *verification) sweep(ctx context.Context, prefixes ...string) {
-	for _, prefix := range prefixes {
-		if err := v.removeFiles(ctx, prefix); err != nil {
-			say("some lock files of " + prefix + "… could not be removed: " + err.Error())
-		}
+// sweep removes the lock files that padlock-verify has made for its own names. A file that cannot
+// be removed is only reported, because it does no harm.
+func (v *verification) sweep(ctx context.Context) {
+	if err := v.removeFiles(ctx); err != nil {
+		say("some lock files of " + v.base + "… could not be removed: " + err.Error())
 	}
 }
 
-func (v *verification) removeFiles(ctx context.Context, prefix string) error {
+func (v *verification) removeFiles(ctx context.Context) error {
 	store, err := openStore(ctx, v.url)
 	if err != nil {
 		return err
 	}
 	l := padlock.New(store)
 	defer closeLocker(l)
-	name := prefix + "gate"
+	name := v.base + "gate"
 	state, err := l.Inspect(ctx, name)
 	if state.Path == "" {
 		return nil // the store keeps no files, or it does not report its path
