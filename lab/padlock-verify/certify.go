@@ -91,22 +91,23 @@ func (c *certification) askAll(ctx context.Context) error {
 	opens := certificate.Question{Name: "open", Asked: "a store that checks the service when it opens takes this one, twice", Verdict: certificate.Held}
 	var stores [2]driver.Store
 	for i := range stores {
-		s, err := openStore(ctx, c.url)
-		switch {
-		case errors.Is(err, padlock.ErrUnavailable) && len(c.broken()) == 0:
-			return err
-		case err != nil:
-			broke(&opens, err.Error())
-			c.note(opens)
-			return nil
+		if stores[i], err = openStore(ctx, c.url); err != nil {
+			break
 		}
-		defer s.Close()
-		stores[i] = s
+		defer stores[i].Close()
+	}
+	if err == nil {
+		err = c.prepare(ctx)
+	}
+	switch {
+	case errors.Is(err, padlock.ErrUnavailable) && len(c.broken()) == 0:
+		return err
+	case err != nil:
+		broke(&opens, err.Error())
+		c.note(opens)
+		return nil
 	}
 	c.note(opens)
-	if err := c.prepare(ctx); err != nil {
-		return err
-	}
 	defer c.sweep(ctx)
 	p := newProber(c, stores)
 	c.probe(ctx, p)
