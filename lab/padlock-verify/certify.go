@@ -169,7 +169,7 @@ var fromOutside = map[string]string{
 	"Harness.Restart":              "nothing is done to the server itself: it is not restarted",
 	"Harness.Full":                 "nothing is done to the server itself: its memory is not filled",
 	"Harness.SkewClock":            "nothing is done to the server itself: its clock is not set",
-	"Harness.CutConnection":        "there is no proxy between this program and the service",
+	"Harness.CutConnection":        "the suite cannot end a connection or session here; the soak cuts connections where it has a proxy",
 	"Harness.Pause":                "there is no proxy between this program and the service",
 	"Harness.LoseReply":            "one reply cannot be chosen from outside; the soak loses replies at random",
 	"Harness.Foreign":              "no program other than padlock takes locks here",
