@@ -48,7 +48,7 @@ var services = []struct {
 	{"etcd-3.4", func(t testing.TB, _ string) string {
 		return "etcd://" + server.Etcd(t, server.EtcdOptions{Old: true}).Addr() + "/"
 	}},
-	{"etcd", func(t testing.TB, _ string) string {
+	{"etcd-3.7", func(t testing.TB, _ string) string {
 		return "etcd://" + server.Etcd(t, server.EtcdOptions{}).Addr() + "/"
 	}},
 	{"zookeeper", func(t testing.TB, _ string) string {

@@ -12,27 +12,15 @@ import (
 // harness returns what the suite of the contract needs, and a function that ends it. Each store has
 // proxies of its own, so that the suite can cut its connections alone.
 func (c *certification) harness(anonymous bool) (h drivertest.Harness, end func()) {
-	// The suite finds the goroutines of a store by a label that they inherit. Proxies that begin in
-	// this goroutine do not have it.
-	unlabelled := make(chan func())
-	go func() {
-		for f := range unlabelled {
-			f()
-		}
-	}()
-	end = func() { close(unlabelled) }
+	unlabelled, end := elsewhere()
 	var mu sync.Mutex
 	behind := map[driver.Store][]*server.Proxy{}
 	w := &c.suite
 	proxied := func() (url string, own []*server.Proxy, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		before, done := len(w.all), make(chan bool)
-		unlabelled <- func() {
-			url, err = w.addProxies(c.url)
-			close(done)
-		}
-		<-done
+		before := len(w.all)
+		unlabelled(func() { url, err = w.addProxies(c.url) })
 		return url, w.all[before:], err
 	}
 	h = drivertest.Harness{Prefix: c.probePrefix(), Anonymous: anonymous, Slow: true, Parallel: 16}
@@ -52,28 +40,39 @@ func (c *certification) harness(anonymous bool) (h drivertest.Harness, end func(
 	if !c.isProxied() {
 		return h, end
 	}
+	each := func(of func() []*server.Proxy, do func(*server.Proxy)) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, p := range of() {
+			do(p)
+		}
+		return nil
+	}
 	if c.paper.Kind != "zookeeper" { // its sessions outlive their connections
 		h.CutConnection = func(s driver.Store) error {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, p := range behind[s] {
-				p.Cut()
-			}
-			return nil
+			return each(func() []*server.Proxy { return behind[s] }, (*server.Proxy).Cut)
 		}
 	}
 	h.Pause = func() (func() error, error) {
 		silence := func(on bool) error {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, p := range w.all {
-				p.Silence(on)
-			}
-			return nil
+			return each(func() []*server.Proxy { return w.all }, func(p *server.Proxy) { p.Silence(on) })
 		}
 		return func() error { return silence(false) }, silence(true)
 	}
 	return h, end
+}
+
+// elsewhere returns a function that runs others in one goroutine, which end ends. The suite finds the
+// goroutines of a store by a label that they inherit; what begins in this goroutine does not have it.
+func elsewhere() (run func(func()), end func()) {
+	work, done := make(chan func()), make(chan bool)
+	go func() {
+		for f := range work {
+			f()
+			done <- true
+		}
+	}()
+	return func(f func()) { work <- f; <-done }, func() { close(work) }
 }
 
 // isProxied reports whether proxies are between this program and all servers of the store.
