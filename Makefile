@@ -70,6 +70,10 @@ bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 plots: ## The tables of the benchmarks in the pages, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
 	@.ci/steps plots
 
+.PHONY: certified
+certified: ## The table of docs/certified.md, from the certificates in docs/certified; go run ./lab/certified makes those
+	@go test ./lab/certificate -run 'TestPage$$' -count=1 -args -update
+
 .PHONY: soak
 soak: ## Half of the rows of stores under faults for about ten seconds each; the commit chooses which
 	@.ci/steps soak

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -127,24 +128,72 @@ func Check(h Harness) []Failure {
 	return r.check(nil)
 }
 
-// check runs the cases whose name the function filter accepts, or all cases if filter is nil, and
+// A Result is what became of one case.
+type Result struct {
+	Case, Clause string
+
+	// Missing is why the case has no verdict, or "": a promise or an interface that the store lacks,
+	// the field of Harness that is not set ("Harness.Restart"), "a store that answers in time" or
+	// "a faster machine".
+	Missing string
+
+	Failures []Failure
+	Took     time.Duration // from the first attempt to the end of the last one
+}
+
+// Ask checks the store like [Check], and returns what became of every case, in the order of the
+// table. The last one is that of closing the shared stores. If the function only is not nil, Ask runs
+// and returns only the cases whose names it accepts. The error is that of Harness.Open. Like Check,
+// Ask runs cases concurrently and returns after the last one.
+func Ask(h Harness, only func(name string) bool) ([]Result, error) {
+	r, err := start(h)
+	if err != nil {
+		return nil, err
+	}
+	return r.ask(only), nil
+}
+
+// check is ask for the rules that the store broke.
+func (r *run) check(filter func(name string) bool) (out []Failure) {
+	for _, result := range r.ask(filter) {
+		out = append(out, result.Failures...)
+	}
+	return out
+}
+
+// ask runs the cases whose name the function filter accepts, or all cases if filter is nil, and
 // ends the run.
-func (r *run) check(filter func(name string) bool) []Failure {
+func (r *run) ask(filter func(name string) bool) (out []Result) {
 	var mu sync.Mutex
-	found := make(map[string][]Failure)
+	found := make(map[string]Result)
 	r.forEachCase(func(k *testCase) {
 		if filter != nil && !filter(k.name) {
 			return
 		}
+		began := time.Now()
 		fs := r.perform(k)
 		mu.Lock()
 		defer mu.Unlock()
-		found[k.name] = fs
+		found[k.name] = Result{Failures: fs, Took: time.Since(began)}
 	})
-	var out []Failure
 	for i := range table {
-		out = append(out, found[table[i].name]...)
+		k := &table[i]
+		if filter != nil && !filter(k.name) {
+			continue
+		}
+		result, ran := found[k.name]
+		result.Case, result.Clause = k.name, k.clause
+		missing := r.missing(k)
+		switch {
+		case len(missing) > 0:
+			result.Missing = missing[0].what
+		case !ran:
+			result.Missing = "a store that answers in time" // others waited in vain, so the run ended
+		case len(result.Failures) > 0 && strings.HasPrefix(result.Failures[0].Seen, tooSlow):
+			result.Missing = "a faster machine"
+		}
+		out = append(out, result)
 	}
 	r.logf("%s", r.summary())
-	return append(out, r.finish()...)
+	return append(out, Result{Case: "close", Clause: closing, Failures: r.finish()})
 }

@@ -34,12 +34,14 @@ func start(h Harness) (*run, error) {
 	return r, nil
 }
 
+const closing = "Close gives back what the store uses."
+
 // finish closes the shared stores.
 func (r *run) finish() []Failure {
 	var out []Failure
 	for _, s := range []driver.Store{r.a, r.b} {
 		if err := s.Close(); err != nil {
-			out = append(out, Failure{"close", "Close gives back what the store uses.", err.Error(), "Harness.Open"})
+			out = append(out, Failure{"close", closing, err.Error(), "Harness.Open"})
 		}
 	}
 	return out
@@ -136,11 +138,14 @@ func (r *run) perform(k *testCase) []Failure {
 	}
 }
 
+// tooSlow begins what was seen in a case without a result.
+const tooSlow = "no result, because"
+
 // noResult returns the failures of a case whose attempts all failed, on a machine that was too slow
 // for each of them.
 func noResult(unproven []Failure) []Failure {
 	for i := range unproven {
-		unproven[i].Seen = fmt.Sprintf("no result, because in %d attempts the machine was too slow; seen in the last one: %s", maxAttempts, unproven[i].Seen)
+		unproven[i].Seen = fmt.Sprintf("%s in %d attempts the machine was too slow; seen in the last one: %s", tooSlow, maxAttempts, unproven[i].Seen)
 	}
 	return unproven
 }

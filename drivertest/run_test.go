@@ -70,6 +70,45 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestAsk: every case has a result, which says what the harness or the store lacks, or how the store
+// failed.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(sameFenceAgain)
+		h := w.harness()
+		h.Restart = nil
+		results, err := Ask(h, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]Result{}
+		for _, r := range results {
+			got[r.Case] = r
+			if r.Clause == "" {
+				t.Errorf("%s has no clause", r.Case)
+			}
+		}
+		if len(got) != len(table)+1 {
+			t.Errorf("%d results of %d cases", len(got), len(table)+1)
+		}
+		if r := got["restart/keeps-holds"]; r.Missing != "Harness.Restart" || len(r.Failures) > 0 || r.Took != 0 {
+			t.Errorf("a case without its hook: %+v", r)
+		}
+		if r := got["acquire/expiry"]; r.Missing != "" || len(r.Failures) == 0 || r.Took == 0 {
+			t.Errorf("a rule that the store broke: %+v", r)
+		}
+		if r := got["acquire/free"]; r.Missing != "" || len(r.Failures) > 0 {
+			t.Errorf("a rule that the store obeys: %+v", r)
+		}
+		some, err := Ask(h, func(name string) bool { return name == "acquire/expiry" })
+		if err != nil || len(some) != 2 || some[0].Case != "acquire/expiry" || len(some[0].Failures) == 0 {
+			t.Errorf("one case: %+v, %v", some, err)
+		}
+		close(w.leak)
+	})
+}
+
 // only runs one case.
 func only(t *testing.T, h Harness, name string) []Failure {
 	t.Helper()

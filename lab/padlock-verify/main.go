@@ -34,18 +34,27 @@ If a promise is broken, padlock-verify leaves the history of all locks in the
 directory that it names at the end. INT or TERM ends the test early; what has been
 done until then is judged.
 
+With --certify it first asks the service what can be asked from outside: two and sixteen
+writers at once, reads after writes, clocks, settings, and the suite of the contract.
+It writes one file with each question, its numbers and its verdict: held, broke or not
+asked. The file has no secrets, and a hash that padlock-verify show checks.
+
 Usage:
   padlock-verify [--store URL] [--for DURATION]
+  padlock-verify [--store URL] --certify FILE [--for DURATION]
+  padlock-verify show FILE
 
 Examples:
   padlock-verify --store redis://db1:6379
   padlock-verify --store redis://db1:6379 --for 10m
   padlock-verify --store file:///var/lib/shared-locks
+  padlock-verify --store redis://db1:6379 --certify redis.json --for 30s
 
 Flags:
   --store URL       the store (default $PADLOCK_STORE, else the URL in the file
                     $PADLOCK_STORE_FILE, else files of this user)
   --for DURATION    test for so long, such as 90s or 10m (default 1m)
+  --certify FILE    ask everything, and write the certificate into FILE
   --seed NUMBER     the random seed, to repeat a run (default random)
   --keep DIRECTORY  for the history if a promise is broken (default a new temporary one)
   --version         print the version
@@ -82,6 +91,9 @@ var errUsage = errors.New("see padlock-verify --help")
 
 // execute does what the command line says.
 func (v *verification) execute(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "show" {
+		return show(args[1:])
+	}
 	version := false
 	flags := v.flags()
 	flags.BoolVar(&version, "version", false, "")
@@ -105,6 +117,9 @@ func (v *verification) execute(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	if v.file != "" {
+		return v.certify(ctx)
+	}
 	return v.do(ctx)
 }
 
@@ -121,6 +136,7 @@ func (v *verification) flags() *flag.FlagSet {
 	flags.DurationVar(&v.span, "for", time.Minute, "")
 	flags.Uint64Var(&v.seed, "seed", uint64(time.Now().UnixNano())%1e9, "")
 	flags.StringVar(&v.keep, "keep", "", "")
+	flags.StringVar(&v.file, "certify", "", "")
 	return flags
 }
 

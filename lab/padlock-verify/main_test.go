@@ -19,6 +19,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/server"
+	"github.com/padlock-go/padlock/lab/soak"
 	"github.com/padlock-go/padlock/open"
 )
 
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 	case "verify":
 		main()
 	}
+	soak.PlayWorker(openInWorker) // of a test that certifies in this process
 	os.Exit(m.Run())
 }
 

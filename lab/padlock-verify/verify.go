@@ -25,7 +25,10 @@ type verification struct {
 	span   time.Duration
 	seed   uint64
 	keep   string
+	file   string // for the certificate, or ""
 	wires  wires
+	base   string // begins all names
+	runs   int    // how many were prepared
 	run    *soak.Run
 	status int // the exit status
 }
@@ -59,23 +62,29 @@ func (v *verification) do(ctx context.Context) error {
 	}
 	early, stop := endable(ctx)
 	defer stop()
-	v.run.Early = early
-	out, err := v.run.Do(ctx)
-	if err != nil {
-		return err
-	}
-	if err := v.reachable(ctx); err != nil {
-		return err
-	}
-	if v.keep == "" {
-		v.keep = filepath.Join(os.TempDir(), "padlock-verify-"+rand.Text())
-	}
-	p, err := linear.Judge(v.run, out, v.keep, time.Minute)
+	report, err := v.soak(ctx, early)
 	if err != nil {
 		return err
 	}
 	v.sweep(ctx)
-	return v.printTable(p)
+	return v.printTable(report)
+}
+
+// soak runs the run that prepare has set up, and judges it. It ends early if the second context
+// does.
+func (v *verification) soak(ctx, early context.Context) (*soak.Report, error) {
+	v.run.Early = early
+	out, err := v.run.Do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.reachable(ctx); err != nil {
+		return nil, err
+	}
+	if v.keep == "" {
+		v.keep = filepath.Join(os.TempDir(), "padlock-verify-"+rand.Text())
+	}
+	return linear.Judge(v.run, out, v.keep, time.Minute)
 }
 
 // prepare sets up the run.
@@ -90,7 +99,11 @@ func (v *verification) prepare(ctx context.Context) error {
 		return err
 	}
 	load := soak.DefaultLoad()
-	load.Prefix = fmt.Sprintf("padlock-verify-%s:", rand.Text()[:12])
+	if v.base == "" {
+		v.base = "padlock-verify-" + rand.Text()[:12]
+	}
+	v.runs++
+	load.Prefix = fmt.Sprintf("%s-%d:", v.base, v.runs) // a run looks for what is left of its own names
 	var config []string
 	for range processes {
 		url, err := v.wires.addProxies(v.url)
@@ -142,7 +155,7 @@ func (v *verification) reachable(ctx context.Context) error {
 // be removed is only reported, because it does no harm.
 func (v *verification) sweep(ctx context.Context) {
 	if err := v.removeFiles(ctx); err != nil {
-		say("some lock files of " + v.run.Load.Prefix + "… could not be removed: " + err.Error())
+		say("some lock files of " + v.base + "… could not be removed: " + err.Error())
 	}
 }
 
@@ -153,7 +166,7 @@ func (v *verification) removeFiles(ctx context.Context) error {
 	}
 	l := padlock.New(store)
 	defer closeLocker(l)
-	name := v.run.Load.Prefix + "gate"
+	name := v.base + "gate"
 	state, err := l.Inspect(ctx, name)
 	if state.Path == "" {
 		return nil // the store keeps no files, or it does not report its path
@@ -164,10 +177,19 @@ func (v *verification) removeFiles(ctx context.Context) error {
 	dir := filepath.Dir(state.Path)
 	files, err := os.ReadDir(dir) // Glob would treat a [ in the directory's name as a pattern
 	for _, file := range files {
-		if strings.HasPrefix(file.Name(), "sf."+stem) {
+		// A dash before a name says that some of its bytes are escaped.
+		if own, _ := strings.CutPrefix(file.Name(), "sf."); strings.HasPrefix(strings.TrimPrefix(own, "-"), stem) {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, file.Name())))
 		}
 	}
+	runs := filepath.Join(dir, "history")
+	histories, _ := os.ReadDir(runs) // no history is no error
+	for _, h := range histories {
+		if strings.HasPrefix(h.Name(), "runs."+stem) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(runs, h.Name())))
+		}
+	}
+	_ = os.Remove(runs) // fails if others have a history there
 	return err
 }
 

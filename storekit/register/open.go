@@ -36,6 +36,22 @@ func Open(ctx context.Context, r Register, o Options, lazy bool) (*Store, error)
 	return s, nil
 }
 
+// CheckWrites checks the conditional writes of the service as Open does, in the given number of
+// rounds, or until ctx ends, with so many Puts of one version at once in each. It returns how many
+// rounds the service has passed. The error is driver.ErrInvalid if a Put was carried out although its
+// condition was not met, and errors.ErrUnsupported without Options.NoVersion. It may run while others
+// use the store, but they make it slower.
+func (s *Store) CheckWrites(ctx context.Context, rounds, each int) (passed int, err error) {
+	if s.opts.NoVersion == "" {
+		return 0, errors.ErrUnsupported
+	}
+	limit := time.Hour
+	if end, ok := ctx.Deadline(); ok {
+		limit = time.Until(end)
+	}
+	return s.checkService(context.WithoutCancel(ctx), limit, rounds, each)
+}
+
 // StoreID returns the number in the record of the store, and makes that record if there is none;
 // see driver.Places. Once a day, it writes the record again: a rule of the service that deletes old
 // values would end the id, and with it the use of all keys that were exported.

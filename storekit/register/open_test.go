@@ -63,6 +63,9 @@ func TestOpen(t *testing.T) {
 				t.Errorf("%s: %v, want %v", c.name, err, c.want)
 			}
 			if err == nil {
+				if passed, err := store.CheckWrites(t.Context(), 20, 16); (err != nil) != c.lazy || (passed == 20) == c.lazy || c.lazy && !errors.Is(err, driver.ErrInvalid) {
+					t.Errorf("%s: %d rounds passed, %v", c.name, passed, err)
+				}
 				if found, err := store.Status(t.Context()); err != nil || (found[0].Advice != "") != c.lazy {
 					t.Errorf("%s: %+v, %v", c.name, found, err)
 				}

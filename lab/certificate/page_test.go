@@ -1,0 +1,67 @@
+package certificate
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/certified.md")
+
+const docs = "../../docs"
+
+// docs/certified.md says what the files in docs/certified say, and none of them was changed.
+func TestPage(t *testing.T) {
+	path, dir := filepath.Join(docs, "certified.md"), filepath.Join(docs, "certified")
+	if *update {
+		if err := Publish(path, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Fill(string(page), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(page) != want {
+		t.Error("docs/certified.md does not agree with the files in docs/certified: run make certified")
+	}
+}
+
+func TestFill(t *testing.T) {
+	t.Parallel()
+	const page = "head\n<!-- make certified writes what follows -->\nold\n<!-- end of what is made -->\nfoot\n"
+	dir := t.TempDir()
+	data, err := example().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "redis-7.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := Fill(page, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"head\n<!-- make certified writes what follows -->\n\n| service |", "\n<!-- end of what is made -->\nfoot\n",
+		"| [redis-7](certified/redis-7.json), redis 7.0.15 <&> | **broke** | 1, 1, 1 |", "| not asked | 2026-11-28 |",
+		"\n### redis-7\n\n- broke `conditions/16`: one of 16 gets it. Seen: round 4: 2 of 16\n",
+		"- as it was set up, persistence: no append-only file; set appendonly yes\n",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is not in\n%s", part, text)
+		}
+	}
+	if strings.Contains(text, "old") {
+		t.Error("the old part is still there")
+	}
+	if _, err := Fill("no marks", dir); err == nil {
+		t.Error("a page without marks was taken")
+	}
+}

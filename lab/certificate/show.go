@@ -1,0 +1,114 @@
+package certificate
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Show prints the certificate for a person: what broke, then what held, then what was not asked.
+func (c *Certificate) Show(w io.Writer) error {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "%s: %s %s, %s\n", strings.ToUpper(string(c.Verdict)), c.Kind, c.Version(), c.URL)
+	fmt.Fprintf(b, "made on %s in %.0f s by padlock %s, on %s\n", c.Made.Format("2 January 2006, 15:04 MST"), c.Seconds, c.Padlock, c.Machine)
+	for _, q := range c.with(Broke) {
+		fmt.Fprintf(b, "\nBROKE  %s: %s\n", q.Name, q.Asked)
+		for _, line := range q.Seen {
+			fmt.Fprintf(b, "       seen:   %s\n", strings.ReplaceAll(line, "\n", "\n               "))
+		}
+		fmt.Fprintf(b, "       repeat: %s\n", q.Repeat)
+	}
+	fmt.Fprintln(b, "\nheld:")
+	for _, g := range grouped(c.with(Held), func(q *Question) string { return group(q.Name) }) {
+		fmt.Fprintf(b, "  %s\n", g.summary())
+	}
+	if missing := c.with(NotAsked); len(missing) > 0 {
+		fmt.Fprintln(b, "\nnot asked:")
+		for _, g := range grouped(missing, func(q *Question) string { return q.Why }) {
+			fmt.Fprintf(b, "  %s: %s\n", g.key, strings.Join(g.names(), ", "))
+		}
+	}
+	if advice := c.Conditions(); len(advice) > 0 {
+		fmt.Fprintln(b, "\nas the service is set up:")
+		for _, f := range advice {
+			fmt.Fprintf(b, "  %s: %s; %s\n", f.Name, f.Value, f.Advice)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Conditions returns the facts with an advice.
+func (c *Certificate) Conditions() (all []Fact) {
+	for _, f := range c.Service {
+		if f.Advice != "" {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (c *Certificate) with(v Verdict) (all []*Question) {
+	for i := range c.Questions {
+		if c.Questions[i].Verdict == v {
+			all = append(all, &c.Questions[i])
+		}
+	}
+	return all
+}
+
+// family is questions with something in common.
+type family struct {
+	key string
+	all []*Question
+}
+
+// group returns the first word of a question's name, which its family shares.
+func group(name string) string {
+	first, _, _ := strings.Cut(name, "/")
+	return first
+}
+
+// grouped returns the questions by key, in the order of the first one of each.
+func grouped(all []*Question, key func(*Question) string) (out []*family) {
+	known := map[string]*family{}
+	for _, q := range all {
+		k := key(q)
+		if known[k] == nil {
+			known[k] = &family{key: k}
+			out = append(out, known[k])
+		}
+		known[k].all = append(known[k].all, q)
+	}
+	return out
+}
+
+func (f *family) names() (all []string) {
+	for _, q := range f.all {
+		all = append(all, q.Name)
+	}
+	return all
+}
+
+// summary is a line such as "conditions (2 questions): rounds 4711, writers 16".
+func (f *family) summary() string {
+	counts := map[string]int{}
+	for _, q := range f.all {
+		for what, n := range q.Counts {
+			counts[what] = max(counts[what], n)
+		}
+	}
+	number := cmp.Or(map[int]string{1: "1 question"}[len(f.all)], fmt.Sprintf("%d questions", len(f.all)))
+	text := fmt.Sprintf("%s (%s)", f.key, number)
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", what, counts[what]))
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return text
+}
