@@ -131,7 +131,7 @@ func (c *Client) Obtain(ctx context.Context, key string, ttl time.Duration, opt 
 	if err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
-	return &Lock{c, key, token, opt.Metadata, exported}, nil
+	return &Lock{c, key, opt.Metadata, driver.TokenOf(token), exported}, nil
 }
 
 // patience returns how long the tries of a strategy take, or most if they take longer. exhausted reports
@@ -153,15 +153,16 @@ func patience(s RetryStrategy, most time.Duration) (wait time.Duration, exhauste
 // Lock is a lock that was obtained. It is safe for concurrent use.
 type Lock struct {
 	*Client
-	key, token, metadata string
-	exported             padlock.Key
+	key, metadata string
+	token         driver.Token
+	exported      padlock.Key
 }
 
 // Key returns the key, which is the name of the lock.
 func (l *Lock) Key() string { return l.key }
 
 // Token returns the token of the lock.
-func (l *Lock) Token() string { return l.token }
+func (l *Lock) Token() string { return l.token.Text() }
 
 // Metadata returns Options.Metadata.
 func (l *Lock) Metadata() string { return l.metadata }

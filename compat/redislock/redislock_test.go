@@ -3,6 +3,8 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +27,9 @@ func TestLock(t *testing.T) {
 	lock, err := c.Obtain(ctx, "job", time.Hour, &redislock.Options{Metadata: "web-3"})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", lock, lock, lock); strings.Contains(text, lock.Token()) {
+		t.Error("a lock prints its token")
 	}
 	if v, err := rc.Get(ctx, "job").Result(); v != lock.Token()+"web-3" || err != nil || lock.Metadata() != "web-3" || lock.Key() != "job" {
 		t.Errorf("the key is %q, %v", v, err)

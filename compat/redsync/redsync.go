@@ -176,7 +176,7 @@ func WithGenValueFunc(f func() (string, error)) Option {
 // WithValue sets the value of a lock that another mutex has taken, so that this one can extend and
 // unlock it. It may be any text; with one that is no lock's, Unlock and Extend return an error. Without
 // it, the value is that of the last Lock.
-func WithValue(v string) Option { return OptionFunc(func(m *Mutex) { m.value = v }) }
+func WithValue(v string) Option { return OptionFunc(func(m *Mutex) { m.value = driver.TokenOf(v) }) }
 
 // WithDriftFactor has no effect. In redsync it is the share, at least 0, of the expiry that clocks may
 // differ by: the number of seconds in one. The default is padlock's own.
@@ -204,7 +204,7 @@ type Mutex struct {
 	setNXOnExtend bool
 
 	mu    sync.Mutex // guards the rest
-	value string
+	value driver.Token
 	until time.Time
 }
 
@@ -215,7 +215,7 @@ func (m *Mutex) Name() string { return m.name }
 func (m *Mutex) Value() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.value
+	return m.value.Text()
 }
 
 // Until returns the time until which the lock is valid by this machine's clock, or the zero time if it
@@ -275,7 +275,7 @@ func (m *Mutex) take(ctx context.Context, wait time.Duration) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.value, m.until = key.Token(), until
+	m.value, m.until = driver.TokenOf(key.Token()), until
 	return nil
 }
 

@@ -3,6 +3,8 @@ package redsync_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +68,9 @@ func TestMutex(t *testing.T) {
 			want(t, "unlock before lock", ok, err, false, redsync.ErrLockAlreadyExpired)
 			if err := m.Lock(); err != nil {
 				t.Fatal(err)
+			}
+			if text := fmt.Sprintf("%v %+v %#v", m, m, m); strings.Contains(text, m.Value()) {
+				t.Error("a mutex prints its value")
 			}
 			if left := time.Until(m.Until()); left < 5*time.Second || left > 8*time.Second {
 				t.Errorf("%v are left of 8 s", left)

@@ -70,6 +70,10 @@ var checked = map[string]map[string]string{
 var others = map[string]string{
 	"adapters/certmagiclock":           "has a Locker, and no secret of its own",
 	"adapters/gocronlock":              "has a Locker, and no secret of its own",
+	"compat/goredis":                   "no types",
+	"compat/redislock":                 "a Lock has a driver.Token and a padlock.Key, which hide themselves: its test prints it; Options.Token is the caller's text",
+	"compat/redsync":                   "a Mutex has a driver.Token, which hides itself: its test prints it",
+	"compat/redsync/redis/goredis/v9":  "no types",
 	"web/padlockhttp":                  "has a Locker; answers that it keeps are the caller's data",
 	"adapters/watermilllock":           "has a Locker, and no secret of its own",
 	"drivertest":                       "for tests",
