@@ -39,6 +39,30 @@ func TestPagesAreCurrent(t *testing.T) {
 	}
 }
 
+// The pictures have the published figures, and the README says them in words, too.
+func TestPicturesAreCurrent(t *testing.T) {
+	all, err := read(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range charts {
+		want := c.draw(all)
+		if got, err := os.ReadFile(filepath.Join(images, name)); err != nil || want == "" || string(got) != want {
+			t.Errorf("%s does not have the figures of published.json; run make plots (%v)", name, err)
+		}
+		if words := "![" + c.words(all) + "](docs/images/" + name + ")"; !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), words) {
+			t.Errorf("README.md does not show %s", words)
+		}
+		if c.draw(nil) != "" {
+			t.Errorf("%s is drawn without figures", name)
+		}
+	}
+}
+
 // A table is written between its marks, and nothing else of the page is changed. A run without the
 // figures of a table leaves it as it is.
 func TestFill(t *testing.T) {
