@@ -1,9 +1,11 @@
 package main
 
 import (
+	"html"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +61,26 @@ func TestPicturesAreCurrent(t *testing.T) {
 		}
 		if c.draw(nil) != "" {
 			t.Errorf("%s is drawn without figures", name)
+		}
+	}
+}
+
+// The picture of the questions has every answer of the page, each short enough for its box.
+func TestChoiceIsCurrent(t *testing.T) {
+	page, err := os.ReadFile(choicePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := drawChoice(string(page))
+	if got, err := os.ReadFile(choicePicture); err != nil || string(got) != want {
+		t.Errorf("which-store.svg does not have the answers of which-store.md; run make plots (%v)", err)
+	}
+	if n := strings.Count(want, `class="answer"`); strings.Count(want, `class="question"`) != 3 || n < 20 {
+		t.Errorf("it has %d answers", n)
+	}
+	for _, m := range regexp.MustCompile(`<text class="(?:when|take|page)"[^>]*>([^<]*)`).FindAllStringSubmatch(want, -1) {
+		if n := len([]rune(html.UnescapeString(m[1]))); n > 36 {
+			t.Errorf("%q is too long for a box", m[1])
 		}
 	}
 }
