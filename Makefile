@@ -67,7 +67,7 @@ bench-go: ## Go's benchmarks of every module; BENCH=regexp chooses
 	@.ci/steps bench_go
 
 .PHONY: plots
-plots: ## The tables of the benchmarks in the pages, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
+plots: ## The tables and pictures of the benchmarks in the pages, from lab/plots/published.json; PLOTSFLAGS="-merge run.json" adds a run made with -json
 	@.ci/steps plots
 
 .PHONY: certified

@@ -30,7 +30,7 @@ func main() {
 	}
 	// Without Wait, Do waits until the lock is free. TryDo does not wait at all.
 	err = padlock.New(store).Do(ctx, "nightly-report", report, padlock.Wait(time.Second))
-	if err != nil {
+	if err != nil && ctx.Err() == nil { // ctrl-C and SIGTERM are no failure
 		log.Fatal(err) // lock is held by web-3:4127 since …
 	}
 }

@@ -257,9 +257,9 @@ func TestDesignBite(t *testing.T) {
 }
 
 // TestShelves: the comment of each store says whether it is a core store or a guest, as the page for
-// users does.
+// users does, and its table of all stores.
 func TestShelves(t *testing.T) {
-	_, table, _ := strings.Cut(readText(t, "docs/which-store.md"), "## Core stores and guests\n")
+	all, table, _ := strings.Cut(readText(t, "docs/which-store.md"), "## Core stores and guests\n")
 	core, _, _ := strings.Cut(table, "| guests |")
 	seen := map[bool]int{}
 	for _, f := range readHouse(t) {
@@ -271,6 +271,10 @@ func TestShelves(t *testing.T) {
 		want := map[bool]string{true: "It is a core store:", false: "It is a guest:"}[isCore]
 		if !strings.Contains(f.ast.Doc.Text(), want) {
 			t.Errorf("%s: the package comment does not say %q", f.path, want)
+		}
+		shelf := map[bool]string{true: " | core | ", false: " | guest | "}[isCore]
+		if row := regexp.MustCompile("(?m)^\\| \\[?`" + f.ast.Name.Name + "`.*").FindString(all); row != "" && !strings.Contains(row, shelf) {
+			t.Errorf("docs/which-store.md: the row %q lacks%s", row, shelf)
 		}
 	}
 	if seen[true] != 7 || seen[false] < 8 {

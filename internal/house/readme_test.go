@@ -45,6 +45,14 @@ func plainBlocks(page string) (texts []string) {
 	return texts
 }
 
+// TestReadmeIsShort keeps the README a page that a newcomer reads to its end.
+func TestReadmeIsShort(t *testing.T) {
+	readHouse(t) // outside of the project's tree, this skips the test
+	if n := len(strings.Fields(readText(t, "README.md"))); n > 950 {
+		t.Errorf("README.md has %d words, and may have 950: move something to a page", n)
+	}
+}
+
 // TestReadmeSaysWhatRedisCompiles compares the README with what a program compiles that imports padlock
 // and redisstore: the packages, and the lines within 5 %.
 func TestReadmeSaysWhatRedisCompiles(t *testing.T) {

@@ -1,5 +1,5 @@
-// Command plots writes the tables of the benchmarks into the pages. The figures are in
-// published.json. `make plots PLOTSFLAGS="-merge run.json"` first puts the medians of a run there,
+// Command plots writes the tables of the benchmarks into the pages, and draws pictures: of these
+// figures, and of the questions in docs/which-store.md. The figures are in published.json. `make plots PLOTSFLAGS="-merge run.json"` first puts the medians of a run there,
 // which was made with -json.
 package main
 
@@ -25,9 +25,10 @@ func main() {
 const (
 	published = "published.json"
 	docs      = "../../docs"
+	images    = docs + "/images"
 )
 
-// publish merges a run, if there is one, and writes the tables.
+// publish merges a run, if there is one, and writes the tables and the pictures.
 func publish(added string) error {
 	all, err := read(published)
 	if err != nil {
@@ -52,6 +53,20 @@ func publish(added string) error {
 		}
 		if err := os.WriteFile(filepath.Join(docs, name), []byte(fill(string(text), all)), 0o644); err != nil {
 			return err
+		}
+	}
+	page, err := os.ReadFile(choicePage)
+	if err == nil {
+		err = os.WriteFile(choicePicture, []byte(drawChoice(string(page))), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	for name, c := range charts {
+		if picture := c.draw(all); picture != "" {
+			if err := os.WriteFile(filepath.Join(images, name), []byte(picture), 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

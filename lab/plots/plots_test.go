@@ -1,9 +1,11 @@
 package main
 
 import (
+	"html"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,50 @@ func TestPagesAreCurrent(t *testing.T) {
 		table := summaries[name].write(all)
 		if table == "" || !strings.Contains(whole, table) {
 			t.Errorf("no page has the summary %s", name)
+		}
+	}
+}
+
+// The pictures have the published figures, and the README says them in words, too.
+func TestPicturesAreCurrent(t *testing.T) {
+	all, err := read(published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range charts {
+		want := c.draw(all)
+		if got, err := os.ReadFile(filepath.Join(images, name)); err != nil || want == "" || string(got) != want {
+			t.Errorf("%s does not have the figures of published.json; run make plots (%v)", name, err)
+		}
+		if words := "![" + c.words(all) + "](docs/images/" + name + ")"; !strings.Contains(strings.Join(strings.Fields(string(readme)), " "), words) {
+			t.Errorf("README.md does not show %s", words)
+		}
+		if c.draw(nil) != "" {
+			t.Errorf("%s is drawn without figures", name)
+		}
+	}
+}
+
+// The picture of the questions has every answer of the page, each short enough for its box.
+func TestChoiceIsCurrent(t *testing.T) {
+	page, err := os.ReadFile(choicePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := drawChoice(string(page))
+	if got, err := os.ReadFile(choicePicture); err != nil || string(got) != want {
+		t.Errorf("which-store.svg does not have the answers of which-store.md; run make plots (%v)", err)
+	}
+	if n := strings.Count(want, `class="answer"`); strings.Count(want, `class="question"`) != 3 || n < 20 {
+		t.Errorf("it has %d answers", n)
+	}
+	for _, m := range regexp.MustCompile(`<text class="(?:when|take|page)"[^>]*>([^<]*)`).FindAllStringSubmatch(want, -1) {
+		if n := len([]rune(html.UnescapeString(m[1]))); n > 36 {
+			t.Errorf("%q is too long for a box", m[1])
 		}
 	}
 }

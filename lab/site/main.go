@@ -1,19 +1,22 @@
-// Command site checks the HTML that Hugo and MkDocs have made of the pages:
+// Command site completes and checks the HTML that Hugo and MkDocs have made of the pages:
 //
 //	go run ./lab/site PAGES dist/site/hugo dist/site/mkdocs
 //
-// The folder PAGES has the Markdown, the others have the sites (.ci/site makes all of them). The
-// check finds pages that are missing, and links and images that lead nowhere. TestMarkdown of
+// The folder PAGES has the Markdown, the others have the sites (.ci/site makes all of them). Each site
+// gets llms.txt and coding-agents.md, which are made of the pages. The check finds pages that are
+// missing, also in the index of the search, and links and images that lead nowhere. TestMarkdown of
 // internal/house keeps the pages in the Markdown that both render as GitHub does.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"html"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -22,6 +25,16 @@ func main() {
 	if len(os.Args) < 3 {
 		fmt.Fprintln(os.Stderr, "site: name the folder of the pages and those of the sites")
 		os.Exit(64)
+	}
+	texts, err := forAgents(os.DirFS(os.Args[1]))
+	for _, dir := range os.Args[2:] {
+		for name, text := range texts {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "site:", err)
+		os.Exit(1)
 	}
 	bad := false
 	for _, dir := range os.Args[2:] {
@@ -45,12 +58,27 @@ func main() {
 // to files of tree.
 func check(pages, site, tree fs.FS) (found []string, count int, err error) {
 	s := shown{site: site, tree: tree, ids: map[string]map[string]bool{}}
+	search, err := fs.ReadFile(site, "search/search_index.json")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, err
+	}
+	for _, name := range []string{"llms.txt", "coding-agents.md"} {
+		text, _ := fs.ReadFile(site, name) // the tests have sites without
+		for _, m := range anyLink.FindAllStringSubmatch(string(text), -1) {
+			for _, fault := range s.links(name, `<a href="`+m[1]+`">`) {
+				found = append(found, name+": "+fault)
+			}
+		}
+	}
 	err = fs.WalkDir(pages, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || path.Ext(name) != ".md" {
 			return err
 		}
 		count++
 		to := htmlOf(name)
+		if search != nil && !bytes.Contains(search, []byte(`"location":"`+to)) {
+			found = append(found, to+": the search does not know the page")
+		}
 		page, err := fs.ReadFile(site, to)
 		if errors.Is(err, fs.ErrNotExist) {
 			found = append(found, to+": the page is missing")

@@ -20,7 +20,7 @@ var templateFiles embed.FS
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"text": printable.Name, "span": span, "moment": moment, "since": since, "count": count, "number": number,
-		"spoken": spokenSummary, "mode": (*sampler.Hold).Mode, "held": heldTime, "until": endText, "holder": holderName, "waiters": waiters,
+		"spoken": spokenSummary, "mode": (*sampler.Hold).Mode, "held": heldTime, "until": endText, "holder": holderName, "client": overHTTP, "waiters": waiters,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}).ParseFS(templateFiles, "templates/*.html"))
 })

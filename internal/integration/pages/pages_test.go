@@ -199,6 +199,44 @@ func TestReadmeProgram(t *testing.T) {
 	}
 }
 
+// A signal ends the work of the README's program. It exits with 0, and the lock is free at once.
+func TestReadmeProgramEndsOnSignals(t *testing.T) {
+	redis := server.Redis(t, server.RedisOptions{})
+	store, err := redisstore.Open(t.Context(), redisstore.Config{Addrs: []string{redis.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	locker := padlock.New(store)
+	defer locker.Close(context.Background())
+	text := strings.NewReplacer("localhost:6379", redis.Addr(), "5 * time.Second", "time.Hour").Replace(programs(t)["README.md"][0])
+	dir := buildFiles(t, []string{text}).Dir
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		cmd := program(dir)
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatal(err, log.String())
+		}
+		if err := errors.Join(cmd.Process.Signal(signal), cmd.Wait()); err != nil || log.Len() > 0 {
+			t.Errorf("%v: %v, %q, want status 0 and no words", signal, err, log.String())
+		}
+		lock, err := locker.TryAcquire(t.Context(), "nightly-report")
+		if err != nil {
+			t.Fatalf("after %v: %v", signal, err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestTransactionProgram(t *testing.T) {
 	cmd := build(t, "docs/stores/sql.md")
 	cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir)

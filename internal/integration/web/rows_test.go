@@ -2,7 +2,9 @@ package web
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +69,47 @@ func TestOneLine(t *testing.T) {
 	const sizes = `["a", ".why"].map(e => getComputedStyle(document.querySelector("tr[data-name=labelled] td.holder " + e)).fontSize)`
 	if same := tab.Eval(sizes + `.every((size, _, all) => size === all[0])`); same != true {
 		t.Errorf("the sizes of holder and label: %v", tab.Eval(sizes+".join()"))
+	}
+}
+
+// TestFiftyNames: fifty names stand on two screens, also if names and labels are long. Over HTTP, the
+// client stands where a holder stands, and the server after it.
+func TestFiftyNames(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	s := p.serve("--api")
+	ask := func(name string, token, wait int) {
+		body := fmt.Sprintf(`{"name":%q,"token":"%020d","ttl_ms":30000,"wait_ms":%d,"label":"a-rather-long-script-name.sh web-9/77"}`, name, token, wait)
+		reply, err := http.Post(s.url+"v1/acquire", "application/json", strings.NewReader(body))
+		if err != nil {
+			return // the end of the test ends those that wait
+		}
+		reply.Body.Close()
+		if wait == 0 && reply.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", name, reply.Status)
+		}
+	}
+	for i := range 50 {
+		ask(fmt.Sprintf("import:customers:%s:%02d", strings.Repeat("long-", i/5), i), i, 0)
+	}
+	for i := range 2 {
+		go ask("import:customers::00", 50+i, 20000)
+	}
+	tab := browser.Start(t).Open(s.url)
+	tab.Call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1440, "height": 900, "deviceScaleFactor": 1, "mobile": false})
+	tab.Until(isLive + ` && document.querySelectorAll("tbody tr").length === 50 && document.querySelector("tr[data-level=hot]") !== null`)
+	if high := tab.Eval("document.documentElement.scrollHeight").(float64); high > 1800 {
+		t.Errorf("the page of fifty names is %v high, and two screens have 1800", high)
+	}
+	if heights := tab.Eval(`Array.from(new Set(Array.from(document.querySelectorAll("tbody tr"), e => e.getBoundingClientRect().height))).join()`); strings.Contains(heights.(string), ",") {
+		t.Errorf("the rows have the heights %v", heights)
+	}
+	holder := tab.Eval(`document.querySelector("tr[data-level=hot] td.holder").textContent`).(string)
+	if !strings.HasPrefix(holder, "web-9:77 a-rather-long-script-name.sh (127.0.0.1) over ") {
+		t.Errorf("the holder is %q", holder)
+	}
+	if n := tab.Eval(`document.querySelector("tr[data-level=hot] td.waiting").firstChild.textContent`); n != "2" {
+		t.Errorf("%v wait, want 2", n)
 	}
 }
 
