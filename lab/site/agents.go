@@ -129,3 +129,11 @@ func onSite(page, to string) string {
 	}
 	return name
 }
+
+// htmlOf is the file that both generators make of a page.
+func htmlOf(page string) string {
+	if path.Base(page) == "README.md" {
+		return path.Join(path.Dir(page), "index.html")
+	}
+	return strings.TrimSuffix(page, ".md") + ".html"
+}

@@ -95,14 +95,6 @@ func check(pages, site, tree fs.FS) (found []string, count int, err error) {
 	return found, count, err
 }
 
-// htmlOf is the file that both generators make of a page.
-func htmlOf(page string) string {
-	if path.Base(page) == "README.md" {
-		return path.Join(path.Dir(page), "index.html")
-	}
-	return strings.TrimSuffix(page, ".md") + ".html"
-}
-
 // shown is a site whose links are followed.
 type shown struct {
 	site, tree fs.FS
