@@ -227,7 +227,7 @@ var broken = map[bug]string{
 	convertShortens:         "extend/never-shortens",
 	convertKeepsLease:       "extend/lengthens",
 	demotionWakesNobody:     "wait/readers",
-	giveUpWakesNobody:       "queue/readers-wait-behind-writers",
+	giveUpWakesNobody:       "queue/lost-process queue/readers-wait-behind-writers",
 	intentEndWakesNobody:    "promote/intent-ends",
 	secondReleaseWarms:      "cooldown/keeps",
 	coolDownUntold:          "wait/cooldown-in-time",
