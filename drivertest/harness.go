@@ -188,7 +188,7 @@ func (r *run) ask(filter func(name string) bool) (out []Result) {
 		case len(missing) > 0:
 			result.Missing = missing[0].what
 		case !ran:
-			result.Missing = "a store that answers in time" // others waited in vain, so the run ended
+			result.Missing = "a store that answers in time" // the other cases waited for an answer until the run ended
 		case len(result.Failures) > 0 && strings.HasPrefix(result.Failures[0].Seen, tooSlow):
 			result.Missing = "a faster machine"
 		}

@@ -134,7 +134,7 @@ func TestLargeRequestsWaitInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-// Each EventAcquiring has its EventAcquired or EventRefused, also if a permit is lost just before the last
+// Each EventAcquiring has its EventAcquired or EventRefused. That holds even if a permit is lost just before the last
 // one is got.
 func TestWeightIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
