@@ -342,23 +342,33 @@ func TestADeadMemberIsLeftOut(t *testing.T) {
 	})
 }
 
-// A cancelled try leaves a hold at some members. If two members are down as well, other callers are
-// blocked, so the error is ErrUncertain.
-func TestCancelledBesideTheDead(t *testing.T) {
+// A cancelled try leaves a hold at two members. Other callers are blocked if two members are down as
+// well, or if the hold is at member 1, which has the queue. Then the error is ErrUncertain.
+func TestCancelledTryBlocks(t *testing.T) {
 	bubble(t, 5, func(t *testing.T, c cluster, open func() *client) {
-		for _, dead := range []int{0, 2} {
+		for _, test := range []struct {
+			left, slow, dead []int
+			blocks           bool
+		}{
+			{[]int{2, 3}, []int{1, 4, 5}, nil, false},
+			{[]int{2, 3}, []int{1}, []int{4, 5}, true},
+			{[]int{1, 2}, []int{3, 4, 5}, nil, true},
+		} {
 			a, r := open(), request("n")
-			a.these(fault{mute: true}, 1, 2)
-			a.these(slow(5*time.Millisecond), 3, 4, 5)
-			for i := range dead {
-				a.links[3+i].always(down)
-			}
+			a.these(fault{mute: true}, test.left...)
+			a.these(slow(5*time.Millisecond), test.slow...)
+			a.these(down, test.dead...)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
 			_, err := a.Acquire(ctx, r)
 			cancel()
 			wantErr(t, err, context.DeadlineExceeded)
-			if got := errors.Is(err, driver.ErrUncertain); got != (dead == 2) {
-				t.Errorf("with %d down: %v", dead, err)
+			if got := errors.Is(err, driver.ErrUncertain); got != test.blocks {
+				t.Errorf("left at %v, %v are down: %v", test.left, test.dead, err)
+			}
+			if !test.blocks {
+				other, r := open(), request("n")
+				take(t, other, r)
+				wantOutcome(t, other, r, driver.OutcomeReleased)
 			}
 			a.heal()
 			pass(3 * time.Second)

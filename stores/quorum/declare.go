@@ -204,18 +204,20 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	if t.swap && !s.refuses(count(t.answers, gone)) {
 		return t.swapOpen(cause)
 	}
-	unknown := s.withdraw(t.h, t.round.timeout)
-	if unknown > 0 {
+	left := s.withdraw(t.h, t.round.timeout)
+	for i := range t.answers {
 		// Other callers get no grant from a member that may still have the hold. They also get none
 		// from a member that cannot be asked now (verdict never). So both kinds are counted.
-		unknown += count(t.answers, never)
+		if len(left) > 0 && t.answers[i].verdict == never {
+			left = append(left, i)
+		}
 	}
 	switch err := refusal(t.answers); {
 	case cause == nil && s.refuses(count(t.answers, held)):
 		return s.heldError(t.answers)
 	case cause == nil && t.swap:
 		return s.fail(driver.ErrLost, t.answers, nil)
-	case s.refuses(unknown): // the members may hold a grant, or block other callers
+	case s.mayBlock(left): // the members may hold a grant, or block other callers
 		return s.fail(driver.ErrUncertain, t.answers, cmp.Or(ctx.Err(), driver.ErrSpent))
 	case ctx.Err() != nil:
 		return ctx.Err()

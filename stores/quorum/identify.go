@@ -39,9 +39,6 @@ func (s *Store) StoreID(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer s.calls.Work.Done()
-	if id := s.id(); id != "" {
-		return id, nil
-	}
 	r := s.newRound(ctx, nil, maxPatience, len(s.members))
 	defer r.endRound()
 	answers := r.askEveryMember(func(ctx context.Context, _ int, m *member, report func(answer)) {

@@ -98,6 +98,21 @@ func TestNewcomerAsksTheQueue(t *testing.T) {
 	}
 }
 
+// Member 1 has the queue, and is slower to release than the others. A call after Release is not refused
+// because of what is still there.
+func TestReleaseWaitsForTheQueue(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		a, b := open(), open()
+		hearsAll(t, a)
+		hearsAll(t, b)
+		a.links[0].set(on("release", slow(5*time.Millisecond)))
+		r := request("n")
+		take(t, a, r)
+		wantOutcome(t, a, r, driver.OutcomeReleased)
+		take(t, b, request("n"))
+	})
+}
+
 // hearsAll lets each member answer the client once. Afterwards a call waits for the answer of the one
 // with the queue.
 func hearsAll(t *testing.T, a *client) {

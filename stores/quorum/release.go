@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
@@ -37,8 +38,11 @@ func (s *Store) release(ctx context.Context, h *hold, keep time.Duration) (drive
 	if err == nil && released() {
 		// The other members usually answer at about the same time. If they do, the next holder
 		// finds all members free. So Release waits for them a little: as long as the first answers
-		// took, but at least 1 ms.
-		r.collect(ctx, answers, max(time.Millisecond, time.Since(began)), func() bool { return false })
+		// took, but at least 1 ms. The member with the queue can refuse a caller that all others
+		// accept (see isOutOfTurn), so Release waits longer for it.
+		took := time.Since(began)
+		s.hearQueue(ctx, r, answers, took)
+		r.collect(ctx, answers, max(time.Millisecond, took), func() bool { return false })
 	}
 	if out, certain := s.outcome(answers); certain {
 		return out, s.noCoolDown(out, answers)
@@ -131,16 +135,16 @@ func countOutcome(answers []answer, o driver.Outcome) (n int) {
 
 // withdraw releases everything that a lost try may have left at the members. It waits only for the
 // members that have granted the hold, because the others probably do not answer. It returns the
-// number of members at which something may still be left.
-func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
+// members at which something may still be left.
+func (s *Store) withdraw(h *hold, patience time.Duration) []int {
 	answers := s.ballot(unasked)
 	granted := s.ballot(unasked)
 	s.mu.Lock()
-	var ask []int
+	var settling, ask []int
 	for i := range h.members {
 		switch sl := &h.members[i]; {
 		case sl.settling != nil:
-			unknown++
+			settling = append(settling, i)
 		case sl.sent:
 			ask = append(ask, i)
 			answers[i].verdict = pending
@@ -162,17 +166,18 @@ func (s *Store) withdraw(h *hold, patience time.Duration) (unknown int) {
 		}
 		return true
 	})
-	r.collect(ctx, answers, grace, func() bool { return unknown+len(ask)-countSettled(answers) < s.need })
-	return unknown + len(ask) - countSettled(answers)
+	left := func() []int {
+		unsettled := slices.DeleteFunc(slices.Clone(ask), func(i int) bool { return answers[i].settled })
+		return append(unsettled, settling...)
+	}
+	r.collect(ctx, answers, grace, func() bool { return !s.mayBlock(left()) })
+	return left()
 }
 
-func countSettled(answers []answer) (n int) {
-	for i := range answers {
-		if answers[i].settled {
-			n++
-		}
-	}
-	return n
+// mayBlock reports whether other callers may be refused because of what is left of a hold at some
+// members: at too many of them, or at the one with the queue (see isOutOfTurn).
+func (s *Store) mayBlock(left []int) bool {
+	return s.refuses(len(left)) || slices.Contains(left, slices.IndexFunc(s.members, s.mayHaveQueue))
 }
 
 // freeAt begins to release h at the members with the given indexes. Under [All], it goes from the

@@ -139,7 +139,7 @@ func (t *try) run(ctx context.Context) (driver.Grant, error) {
 	case s.fences:
 		t.hearRest(ctx, took)
 	default:
-		t.hearQueue(ctx, took)
+		t.s.hearQueue(ctx, t.round, t.answers, took)
 	}
 	if err == nil && t.win(ctx) {
 		var g driver.Grant
@@ -272,7 +272,7 @@ func (t *try) hearRest(ctx context.Context, took time.Duration) {
 		limit, worthWaiting = max(minRest, 2*took), func(a answer) bool { return a.verdict == pending }
 	}
 	if count(t.answers, yes) >= t.s.need {
-		t.hearQueue(ctx, took)
+		t.s.hearQueue(ctx, t.round, t.answers, took)
 		t.round.collect(ctx, t.answers, limit, func() bool { return !slices.ContainsFunc(t.answers, worthWaiting) })
 	}
 }
@@ -284,14 +284,14 @@ const minQueue = 10 * time.Millisecond
 // hearQueue waits for the answer of the member in whose queue the waiters stand (see isOutOfTurn). A
 // member that is much slower than the quorum is not worth the time, nor is one that has not answered
 // this process yet.
-func (t *try) hearQueue(ctx context.Context, took time.Duration) {
+func (s *Store) hearQueue(ctx context.Context, r *round, answers []answer, took time.Duration) {
 	limit := max(minQueue, 4*took)
-	i := slices.IndexFunc(t.s.members, t.s.hasQueue)
+	i := slices.IndexFunc(s.members, s.hasQueue)
 	if i < 0 {
 		return
 	}
-	if m := t.s.members[i]; m.heard.Load() && time.Duration(m.took.Load()) <= limit {
-		t.round.collect(ctx, t.answers, limit, func() bool { return t.answers[i].verdict != pending })
+	if m := s.members[i]; m.heard.Load() && time.Duration(m.took.Load()) <= limit {
+		r.collect(ctx, answers, limit, func() bool { return answers[i].verdict != pending })
 	}
 }
 
