@@ -20,7 +20,7 @@ import (
 // call are served, at most, the waiting calls that had begun before it, and one call of each other process
 // for it and for each waiting call before it in its own Locker. That is so from the beginning of a call
 // for more than half of the n permits, and for any other one from when it has found too few. A call
-// whose process or store stops for longer than a second comes to the end of the queue.
+// whose process or store stops for more than half a second can come to the end of the queue.
 //
 // A call that does not wait, or that gives SkipIfOutlived, may overtake, and two such calls may refuse
 // each other. While a call is the first, it keeps the permits that it already has; if its process dies

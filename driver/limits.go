@@ -163,7 +163,7 @@ func CheckTTL(param string, ttl time.Duration, g *Guarantees) error {
 		high = min(MaxTTL, g.MaxTTL)
 	}
 	err := checkRange(param, ttl, max(MinTTL, g.MinTTL), high)
-	if err != nil && ttl > high && ttl <= MaxTTL {
+	if ttl > high && ttl <= MaxTTL {
 		return fmt.Errorf("%w; to raise the limit of the store, set its MaxTTL (max-ttl=%v in its URL)", err, ttl)
 	}
 	return err

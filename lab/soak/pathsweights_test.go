@@ -122,8 +122,14 @@ func TestWaits(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	late := slices.Concat(before, weighing(2, 0, false, 50, 60, ""), weighing(3, 3, false, 50, 61, ""), weighing(3, 1, false, 70, 80, ""))
-	if w := waitsOf(slices.Concat(large, late)); w.Beyond != 1 || w.Before != 5 || w.Bound != 4 {
+	if w := waitsOf(slices.Concat(large, late)); w.Beyond != 1 || w.Unexplained != 1 || w.Before != 5 || w.Bound != 4 {
 		t.Errorf("more than may be were served before: %+v", w)
+	}
+	for length, unexplained := range map[int64]int{400: 1, 600: 0} {
+		slow := slices.Concat(weighing(1, 8, false, 10, 1000, ""), late, []Event{{Op: Faulted, Call: 90 * ms, At: (90 + length) * ms}})
+		if w := waitsOf(slow); w.Beyond != 1 || w.Unexplained != unexplained {
+			t.Errorf("the store stopped for %d ms meanwhile: %+v", length, w)
+		}
 	}
 	first := weighing(1, 2, false, 8, 30, "") // is before it in the line of its process
 	if w := waitsOf(slices.Concat(first, large, late)); w.Beyond != 0 || w.Before != 6 || w.Bound != 8 {

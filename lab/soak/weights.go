@@ -122,17 +122,29 @@ type Waits struct {
 	// that are before it in its line.
 	Before, Later, Bound int
 	Beyond               int // requests before which more were served than this bound
+	Unexplained          int // those of them that no long stop explains; see gateSpell
 	Overtook             int // the most that did not wait and were served before one request
 }
 
 func (w Waits) String() string {
-	return fmt.Sprintf("%d large requests waited, at most %v; served before one at most %d (%d of them began after it), where %d may be if no gate is lost (more than may be: before %d); of those that do not wait %d",
-		w.Large, w.Longest.Round(time.Millisecond), w.Before, w.Later, w.Bound, w.Beyond, w.Overtook)
+	return fmt.Sprintf("%d large requests waited, at most %v; served before one at most %d (%d of them began after it), where %d may be if no gate is lost (more than may be: before %d, of which %d without a long stop of the store or of a process); of those that do not wait %d",
+		w.Large, w.Longest.Round(time.Millisecond), w.Before, w.Later, w.Bound, w.Beyond, w.Unexplained, w.Overtook)
 }
+
+// gateSpell is the shortest stop of the store or of a process in which a waiting call can lose its gate,
+// and with it its place. The lease of a gate is one second, and is renewed every third of it.
+const gateSpell = int64(500 * time.Millisecond)
 
 // waitsOf measures how many requests were served before each large one.
 func waitsOf(events []Event) (w Waits) {
 	all := requests(events)
+	var stops spells
+	for _, e := range events {
+		if e.Op == Faulted || e.Op == Stalled {
+			stops = append(stops, [2]int64{e.Call, e.At})
+		}
+	}
+	stops = slices.DeleteFunc(stops.merged(), func(s [2]int64) bool { return s[1]-s[0] < gateSpell })
 	processes := map[int]bool{}
 	for _, r := range all {
 		processes[r.worker] = true
@@ -147,13 +159,16 @@ func waitsOf(events []Event) (w Waits) {
 				beside = append(beside, x)
 			}
 		}
-		w.add(r, beside, len(processes))
+		if w.add(r, beside, len(processes)) && stops.timeBetween(r.begun, r.ended) == 0 {
+			w.Unexplained++
+		}
 	}
 	return w
 }
 
-// add counts the requests before r, of those that were under way beside it.
-func (w *Waits) add(r *request, beside []*request, processes int) {
+// add counts the requests before r, of those that were under way beside it. It reports whether more were
+// served before it than may be.
+func (w *Waits) add(r *request, beside []*request, processes int) bool {
 	w.Large++
 	w.Longest = max(w.Longest, time.Duration(r.ended-r.begun))
 	before, later, overtook, bound := 0, 0, 0, processes-1
@@ -185,4 +200,5 @@ func (w *Waits) add(r *request, beside []*request, processes int) {
 		w.Beyond++
 	}
 	w.Overtook = max(w.Overtook, overtook)
+	return before > bound
 }

@@ -183,7 +183,7 @@ func (s *Store[C]) version(c C) (int, error) {
 	case err == nil && !found:
 		return 1, nil
 	case err == nil && n != TableVersion:
-		err = fmt.Errorf("%w: the table of fences has version %d and this padlock knows version %d; install the newest padlock of all programs that share it",
+		err = fmt.Errorf("%w: a newer padlock has made the table of fences: it has version %d and this padlock knows version %d; install the newest padlock of all programs that share it",
 			driver.ErrUnavailable, n, TableVersion)
 	}
 	return int(n), err

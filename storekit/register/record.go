@@ -56,7 +56,7 @@ func (s *Store) decode(name string, v Value, from driver.Instant) (*view, error)
 			return nil, fmt.Errorf("%w: the value of %q %w, which leaves it alone: rename the lock, or use a place for locks only", driver.ErrUnavailable, name, errForeign)
 		}
 		if w.Format > format {
-			return nil, fmt.Errorf("%w: the value of %q was written by a newer padlock: install that version here", driver.ErrUnavailable, name)
+			return nil, fmt.Errorf("%w: a newer padlock has written the value of %q: install that version here", driver.ErrUnavailable, name)
 		}
 	}
 	if s.opts.Clock.Observed {

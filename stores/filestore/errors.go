@@ -81,7 +81,7 @@ func isAny(err error, these []error) bool {
 
 // newer returns the error for a file whose format is newer than this build can read.
 func newer(path string) error {
-	return fmt.Errorf("%w: a newer padlock has written %s: update this program, or stop all programs that use the directory and remove the file",
+	return fmt.Errorf("%w: a newer padlock has written %s: update this program, or stop all programs that use the directory and move the file away",
 		driver.ErrUnavailable, path)
 }
 

@@ -93,7 +93,7 @@ func wantNewer(t *testing.T, what string, err error) {
 	if err == nil {
 		t.Fatalf("%s: no error", what)
 	}
-	wantErr(t, err, driver.ErrUnavailable, "newer padlock", "update", "remove the file")
+	wantErr(t, err, driver.ErrUnavailable, "newer padlock", "update", "move the file away")
 }
 
 func TestRecordOfANewerPadlockIsLeftAlone(t *testing.T) {

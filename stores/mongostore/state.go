@@ -93,7 +93,7 @@ func decode(raw bson.Raw) (*state, error) {
 	}
 	switch r := s.Record; {
 	case r != nil && r.Version > version:
-		return nil, fmt.Errorf("%w: a newer padlock wrote the document of the lock; update this program", driver.ErrUnavailable)
+		return nil, fmt.Errorf("%w: a newer padlock has written the document of the lock: update this program", driver.ErrUnavailable)
 	case r != nil && s.Token.Equal(r.Token) && s.ExpiresAt == r.Until:
 	default:
 		other := hold{Token: s.Token, Until: s.ExpiresAt, Foreign: true}

@@ -96,7 +96,7 @@ func (s *Store) prepare(ctx context.Context, missed bool) error {
 
 // newerError returns an error for tables of a later version of padlock.
 func (s *Store) newerError(version int) error {
-	return fmt.Errorf("%w: the tables of %s have version %d and this padlock knows version %d; install the newest padlock of all programs that share them",
+	return fmt.Errorf("%w: a newer padlock has made the tables of %s: they have version %d and this padlock knows version %d; install the newest padlock of all programs that share them",
 		driver.ErrUnavailable, s.rows.tables.locks, version, schemaVersion)
 }
 

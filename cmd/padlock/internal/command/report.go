@@ -177,6 +177,7 @@ func (a *app) tellReport(out *reported, sections []*section) error {
 //
 //	what is known                          the step
 //	the store waits after its restart      wait
+//	a newer padlock has written the lock   upgrade, or go back as the page says
 //	the store does not answer              mend the server
 //	it answers, and gives no locks         mend the server
 //	no name is given                       look at the names that are stuck
@@ -189,6 +190,8 @@ func nextStep(name string, n *sampler.Name, unknown error, found []doctor.Findin
 	switch broken := problems(found, "reach", "rights", "room", "role"); {
 	case guarded(unknown):
 		return "wait: " + reason(unknown) + ". Until then nobody gets a lock. After a restored backup, look first on every host whether a job of before still runs.", nil
+	case newerFormat(unknown):
+		return "finish the upgrade: " + reason(unknown) + ". Nothing is broken. docs/stuck.md says how to stay with the older version.", []string{"padlock --version"}
 	case unknown != nil:
 		return "mend the store, which cannot tell who holds a lock (" + reason(unknown) + "). Break nothing before it answers.", []string{"padlock doctor"}
 	case len(broken) > 0:
@@ -233,8 +236,8 @@ func stepFor(name string, h *sampler.Hold, fence uint64, host string, now time.T
 	case h.Foreign || h.Host == "" && h.PID == 0:
 		return "find the holder: " + holderName(h.Hold) + " has the lock. Ask or end that program; break nothing that you have not found.", nil
 	case h.Host != host:
-		return fmt.Sprintf("look on %s whether process %d lives, and began before %s. If it lives, ask it to leave; if it hangs, end it there. If it is dead, %s.", show(h.Host), h.PID, clock(h.Since, now), afterDeath(end, now)),
-			[]string{look + "    # on " + show(h.Host), ask, breaking}
+		return fmt.Sprintf("look on %s whether process %d lives, and began before %s. If it lives, ask it to leave; if it hangs, end it there. If it is dead, or its host is gone, %s.", show(h.Host), h.PID, clock(h.Since, now), afterDeath(end, now)),
+			[]string{look + "    # on " + show(h.Host), ask + "    # if it lives", breaking + "    # if it or its host is dead"}
 	case lives(h.PID):
 		return fmt.Sprintf("process %d of this host lives. If it works, wait, or ask it to leave; if it hangs, end it. Break its lock only if it cannot be ended.", h.PID),
 			[]string{look, ask, fmt.Sprintf("kill %d", h.PID)}

@@ -129,6 +129,12 @@ func guarded(err error) bool {
 	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "(restart guard)")
 }
 
+// newerFormat reports whether err means that a later version of padlock has written what this one
+// cannot read.
+func newerFormat(err error) bool {
+	return errors.Is(err, padlock.ErrUnavailable) && strings.Contains(err.Error(), "a newer padlock has ")
+}
+
 // heldFailure returns the failure that names the holders of the lock.
 func heldFailure(name string, held *padlock.HeldError) *failure {
 	now := time.Now()
