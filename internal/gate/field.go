@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// fieldPage has a row for each report of another system that was tried. The last column names the
+// fieldPages have a row for each report of another system that was tried. The last column names the
 // test that shows what padlock does.
-const fieldPage = "docs/field.md"
+var fieldPages = []string{"docs/field.md", "docs/internals/field.md"}
 
 var lastColumn = regexp.MustCompile("`([^`:]+):(Test[^`]*)`(\\*?) \\|$")
 
-// unshown returns the rows of the page whose test has not passed. A test with * belongs to tier 2;
+// unshown returns the rows of a page whose test has not passed. A test with * belongs to tier 2;
 // in a run of tier 1 it has to be in the source of its package.
 func unshown(page []byte, passed map[test]bool, thorough bool) (rows []string) {
 	head := true // of a table, and the line below it

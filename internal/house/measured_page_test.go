@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const measuredPage, measuredRuns = "docs/measured.md", "lab/chaos/runs/runs.csv"
+const measuredPage, measuredRows, measuredRuns = "docs/measured.md", "docs/internals/measured.md", "lab/chaos/runs/runs.csv"
 
 // The columns of the file of runs that the page is compared with.
 const (
@@ -22,11 +22,11 @@ const (
 	runPorcupine  = 13
 )
 
-// TestMeasuredPage compares the rows of docs/measured.md, one for each store, with the latest run
-// of that store in the file of runs, and the page's sum with all of these runs.
+// TestMeasuredPage compares the rows of docs/internals/measured.md, one for each store, with the
+// latest run of that store in the file of runs, and the sum in docs/measured.md with all of these runs.
 func TestMeasuredPage(t *testing.T) {
 	readHouse(t) // outside of the project's tree, this skips the test
-	report(t, checkMeasured(readText(t, measuredPage), covered(t, readText(t, measuredRuns))))
+	report(t, checkMeasured(readText(t, measuredPage), readText(t, measuredRows), covered(t, readText(t, measuredRuns))))
 }
 
 // covered returns the runs with the faults that the stores' guarantees cover.
@@ -48,7 +48,7 @@ func covered(t *testing.T, text string) (runs [][]string) {
 }
 
 // checkMeasured reports each store whose row does not show its latest run, and a wrong sum.
-func checkMeasured(page string, runs [][]string) []string {
+func checkMeasured(page, rows string, runs [][]string) []string {
 	latest := map[string]string{}
 	for _, r := range runs {
 		faults, _, _ := strings.Cut(r[runFaults], ":")
@@ -59,17 +59,17 @@ func checkMeasured(page string, runs [][]string) []string {
 		latest[r[runStore]] = strings.ReplaceAll(r[runGrants]+" grants, "+faults+" faults, violations: "+violations, ",", "")
 	}
 	var found []string
-	for _, c := range cells(page) {
+	for _, c := range cells(rows) {
 		if want, ok := latest[c[0]]; ok && len(c) == 5 {
 			got := strings.ReplaceAll(c[2]+" grants, "+c[3]+" faults, violations: "+c[4], ",", "")
 			if got != want {
-				found = append(found, fmt.Sprintf("%s: %s has %s, its latest run in %s has %s", measuredPage, c[0], got, measuredRuns, want))
+				found = append(found, fmt.Sprintf("%s: %s has %s, its latest run in %s has %s", measuredRows, c[0], got, measuredRuns, want))
 			}
 			delete(latest, c[0])
 		}
 	}
 	for _, store := range slices.Sorted(maps.Keys(latest)) {
-		found = append(found, fmt.Sprintf("%s: %s has no row", measuredPage, store))
+		found = append(found, fmt.Sprintf("%s: %s has no row", measuredRows, store))
 	}
 	if want := sumOfRuns(runs); !strings.Contains(strings.Join(strings.Fields(page), " "), want) {
 		found = append(found, fmt.Sprintf("%s does not say %q", measuredPage, want))
@@ -122,10 +122,10 @@ func TestMeasuredPageBites(t *testing.T) {
 		`all,file,all,d,13,3m,7,1,1,1,7: cut 7,0,I1 1: 0.1,"9 ok, 0 illegal, 0 unknown"`+"\n"+
 		`covered,file,all,d,12,3m,1234,1,1,1,5012: cut 5012,0,0 in 1234 grants,"9 ok, 0 illegal, 0 unknown"`+"\n")
 	const sum = "together: 2 runs with 1,243 grants and 5,013 faults;\nin the 1 without a violation 1,234 grants and 5,012 faults.\n"
-	expect(t, checkMeasured(sum+"| file | all | 1,234 | 5,012 | none |\n", runs), "")
-	expect(t, checkMeasured(sum+"| file | all | 1,234 | 6 | none |\n", runs), "its latest run in "+measuredRuns+" has 1234 grants 5012 faults")
-	expect(t, checkMeasured(sum, runs), "file has no row")
-	expect(t, checkMeasured("| file | all | 1,234 | 5,012 | none |\n", runs), "does not say")
+	expect(t, checkMeasured(sum, "| file | all | 1,234 | 5,012 | none |\n", runs), "")
+	expect(t, checkMeasured(sum, "| file | all | 1,234 | 6 | none |\n", runs), "its latest run in "+measuredRuns+" has 1234 grants 5012 faults")
+	expect(t, checkMeasured(sum, "", runs), "file has no row")
+	expect(t, checkMeasured("", "| file | all | 1,234 | 5,012 | none |\n", runs), "does not say")
 	runs[1][runPorcupine] = "9 ok, 1 illegal, 0 unknown"
-	expect(t, checkMeasured(sum+"| file | all | 1,234 | 5,012 | none |\n", runs), "in the 0 without a violation 0 grants and 0 faults")
+	expect(t, checkMeasured(sum, "| file | all | 1,234 | 5,012 | none |\n", runs), "in the 0 without a violation 0 grants and 0 faults")
 }

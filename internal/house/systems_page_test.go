@@ -10,16 +10,15 @@ import (
 	"testing"
 )
 
-const (
-	systemsPage  = "docs/five-systems.md"
-	findingsPage = "docs/internals/findings.md"
-)
+const findingsPage = "docs/internals/findings.md"
 
-// TestSystemsPage checks that each row of docs/five-systems.md names tests, and that these tests
-// exist. It checks the latter for the page of findings, too.
+// TestSystemsPage checks that each row of both pages five-systems.md names tests, and that these
+// tests exist. It checks the latter for the page of findings, too.
 func TestSystemsPage(t *testing.T) {
 	tests := testsOf(readHouse(t))
-	report(t, checkSystems(readText(t, systemsPage), tests))
+	for _, name := range []string{"docs/five-systems.md", "docs/internals/five-systems.md"} {
+		report(t, checkSystems(name, readText(t, name), tests))
+	}
 	for _, name := range ofPackage.FindAllStringSubmatch(readText(t, findingsPage), -1) {
 		if !tests[name[1]] {
 			t.Errorf("%s names %s, and there is no such test", findingsPage, name[1])
@@ -64,7 +63,7 @@ var (
 )
 
 // checkSystems reports rows without a test and tests that do not exist.
-func checkSystems(page string, tests map[string]bool) []string {
+func checkSystems(name, page string, tests map[string]bool) []string {
 	var found []string
 	for _, c := range cells(page) {
 		if len(c) != 3 || c[0] == "there" || strings.HasPrefix(c[0], "---") {
@@ -72,11 +71,11 @@ func checkSystems(page string, tests map[string]bool) []string {
 		}
 		shown := named.FindAllStringSubmatch(c[2], -1)
 		if len(shown) == 0 {
-			found = append(found, fmt.Sprintf("%s: %q has no test", systemsPage, c[0]))
+			found = append(found, fmt.Sprintf("%s: %q has no test", name, c[0]))
 		}
-		for _, name := range shown {
-			if !tests[name[1]] {
-				found = append(found, fmt.Sprintf("%s: %q names %s, and there is no such test", systemsPage, c[0], name[1]))
+		for _, test := range shown {
+			if !tests[test[1]] {
+				found = append(found, fmt.Sprintf("%s: %q names %s, and there is no such test", name, c[0], test[1]))
 			}
 		}
 	}
@@ -87,9 +86,9 @@ func TestSystemsPageBites(t *testing.T) {
 	tests := map[string]bool{"session:TestLazy": true}
 	page := "| there | here | shown by |\n|---|---|---|\n" +
 		"| good | x | `session:TestLazy` |\n| bare | x | |\n| gone | x | `session:TestLazy`, `session:TestGone` |\n"
-	found := strings.Join(slices.Sorted(slices.Values(checkSystems(page, tests))), "\n")
-	want := systemsPage + `: "bare" has no test` + "\n" +
-		systemsPage + `: "gone" names session:TestGone, and there is no such test`
+	found := strings.Join(slices.Sorted(slices.Values(checkSystems("a.md", page, tests))), "\n")
+	want := `a.md: "bare" has no test` + "\n" +
+		`a.md: "gone" names session:TestGone, and there is no such test`
 	if found != want {
 		t.Errorf("found:\n%s\nwant:\n%s", found, want)
 	}

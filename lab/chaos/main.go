@@ -1,6 +1,6 @@
 // Command chaos soaks every store in every configuration, twice. The first run causes only the
 // faults that the store's Guarantees cover, and must show no violation. The second run causes all
-// faults, and the violations are counted. See docs/measured.md.
+// faults, and the violations are counted. See docs/internals/measured.md.
 //
 //	go run ./chaos -for 60s -only 'redis AOF'
 package main

@@ -20,7 +20,7 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-var delays = flag.Int("delays", 1, "how many questions TestAskDelay asks on each store; with 20, its table is that of docs/ask.md")
+var delays = flag.Int("delays", 1, "how many questions TestAskDelay asks on each store; with 20, its table is that of docs/internals/performance.md")
 
 // askedStores are the stores of the table, each with a function that starts its servers, and returns another that
 // opens the store as a process would. The argument padlock is the command.
