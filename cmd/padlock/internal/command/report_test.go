@@ -26,6 +26,7 @@ func TestNextStep(t *testing.T) {
 	const nobody = 1<<22 + 1 // above every process number of Linux
 	full := []doctor.Finding{{Check: "rights", State: doctor.Problem, Seen: "OOM", Do: "raise maxmemory"}}
 	guard := fmt.Errorf("%w: it gives new ones in 58s (restart guard)", padlock.ErrUnavailable)
+	newer := fmt.Errorf("%w: a newer padlock has written it", padlock.ErrUnavailable) // as stores say it
 	noLease := by("here", nobody)
 	noLease.Until = time.Time{}
 	for what, c := range map[string]struct {
@@ -36,6 +37,7 @@ func TestNextStep(t *testing.T) {
 		do      string
 	}{
 		"guard":         {nil, guard, nil, "wait: ", ""},
+		"newer":         {nil, newer, nil, "finish the upgrade", "padlock --version"},
 		"away":          {nil, errors.New("no route"), nil, "mend the store", "padlock doctor"},
 		"full":          {held(by("here", os.Getpid()), -1), nil, full, "raise maxmemory", "padlock doctor"},
 		"no name":       {nil, nil, nil, "choose a name", "padlock report NAME"},
@@ -45,7 +47,7 @@ func TestNextStep(t *testing.T) {
 		"alive":         {held(by("here", os.Getpid()), -1), nil, nil, "lives", "padlock ask"},
 		"dead":          {held(by("here", nobody), -1), nil, nil, "is dead", "padlock break --fence 7 job"},
 		"dead, no end":  {held(noLease, -1), nil, nil, "fuser", "padlock break"},
-		"another host":  {held(by("there", 12), -1), nil, nil, "look on there", "ps -o pid,lstart,args -p 12    # on there"},
+		"another host":  {held(by("there", 12), -1), nil, nil, "look on there", "padlock break --fence 7 job    # if it or its host is dead"},
 		"slot, is dead": {held(by("here", nobody), 2), nil, nil, "is dead", "padlock break --slot 2 job"},
 	} {
 		next, do := nextStep("job", c.n, c.unknown, c.found, "here", now)
