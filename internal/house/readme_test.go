@@ -53,6 +53,18 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// TestReadmeCountsAsThePageOfTheField compares the two figures of the README with docs/field.md.
+func TestReadmeCountsAsThePageOfTheField(t *testing.T) {
+	readHouse(t)
+	readme := regexp.MustCompile(`\[(\d+) failures .*; in (\d+) it does`).FindStringSubmatch(readText(t, "README.md"))
+	page := readText(t, "docs/field.md")
+	all := regexp.MustCompile(`reported (\d+) failures`).FindStringSubmatch(page)
+	same := regexp.MustCompile(`In the (\d+) below it is \*\*no better`).FindStringSubmatch(page)
+	if readme == nil || all == nil || same == nil || readme[1] != all[1] || readme[2] != same[1] {
+		t.Errorf("README.md says %q, docs/field.md says %q and %q", readme, all, same)
+	}
+}
+
 // TestReadmeSaysWhatRedisCompiles compares the README with what a program compiles that imports padlock
 // and redisstore: the packages, and the lines within 5 %.
 func TestReadmeSaysWhatRedisCompiles(t *testing.T) {
