@@ -133,7 +133,8 @@ func HoldAtMost(d time.Duration) Option { return option(func(s *settings) { s.ma
 // although many machines start it at the same time of day: a machine whose clock is a little late
 // then finds the name taken and gets ErrHeld. Choose d longer than the clocks differ and shorter
 // than the time between two runs. Without Wait(0), that machine waits until d is over, and does the
-// job again. If a job that failed should run again, use Acquire, and Release(CoolDown(d)) only
+// job again, even with SkipIfOutlived, unless d is longer than the wait and the difference of the
+// clocks together. If a job that failed should run again, use Acquire, and Release(CoolDown(d)) only
 // after success.
 //
 // The first lease lasts for d or TTL, whichever is longer, but at most Guarantees.MaxTTL (58 s by

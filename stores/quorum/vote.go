@@ -277,24 +277,6 @@ func (t *try) hearRest(ctx context.Context, took time.Duration) {
 	}
 }
 
-// minQueue is the shortest time for which a caller that has a quorum waits for the member with the
-// queue.
-const minQueue = 10 * time.Millisecond
-
-// hearQueue waits for the answer of the member in whose queue the waiters stand (see isOutOfTurn). A
-// member that is much slower than the quorum is not worth the time, nor is one that has not answered
-// this process yet.
-func (s *Store) hearQueue(ctx context.Context, r *round, answers []answer, took time.Duration) {
-	limit := max(minQueue, 4*took)
-	i := slices.IndexFunc(s.members, s.hasQueue)
-	if i < 0 {
-		return
-	}
-	if m := s.members[i]; m.heard.Load() && time.Duration(m.took.Load()) <= limit {
-		r.collect(ctx, answers, limit, func() bool { return answers[i].verdict != pending })
-	}
-}
-
 func (t *try) askFirst() {
 	for i := range t.answers {
 		t.answers[i].verdict = pending
