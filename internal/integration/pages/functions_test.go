@@ -19,7 +19,6 @@ func TestFunctions(t *testing.T) {
 		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
 		"docs/ask.md":              "internal/integration/pages/ask_test.go",
 		"docs/election.md":         "internal/integration/pages/ask_test.go",
-		"docs/leader-database.md":  "internal/integration/pages/ask_test.go",
 	}
 	shown := map[string]int{}
 	for _, b := range blocks(t, "go") {
