@@ -32,6 +32,9 @@ var needed = map[string]string{"Lock.java": "javac"}
 
 var fileBlock = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```\\w+\n(.*?)```\n")
 
+// fileLink is a link of the page to a program.
+var fileLink = regexp.MustCompile(`\(\.\./(examples/any-language/[^)]+)\)`)
+
 // repeats are the programs whose client asks again after a lock that came too late.
 var repeats = map[string]bool{"lock.py": true, "lock.mjs": true}
 
@@ -44,9 +47,15 @@ func TestAnyLanguage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
-	for _, block := range fileBlock.FindAllStringSubmatch(string(text), -1) {
-		seen++
+	blocks := fileBlock.FindAllStringSubmatch(string(text), -1)
+	for _, link := range fileLink.FindAllStringSubmatch(string(text), -1) {
+		program, err := os.ReadFile("../../../" + link[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, []string{"", filepath.Base(link[1]), string(program)})
+	}
+	for _, block := range blocks {
 		t.Run(block[1], func(t *testing.T) {
 			t.Parallel()
 			p := newProgram(t, block[1], block[2])
@@ -71,8 +80,8 @@ func TestAnyLanguage(t *testing.T) {
 			}
 		})
 	}
-	if seen != len(programs) {
-		t.Errorf("the page has %d programs, and %d are known", seen, len(programs))
+	if len(blocks) != len(programs) {
+		t.Errorf("the page has %d programs, and %d are known", len(blocks), len(programs))
 	}
 }
 
