@@ -118,7 +118,7 @@ func mains(texts []string) (all [][]string) {
 // Every program compiles, is formatted, and passes go vet.
 func TestProgramsCompile(t *testing.T) {
 	all := programs(t)
-	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md", "docs/monitoring.md", "docs/election.md",
+	for _, page := range []string{"README.md", "docs/first-program.md", "docs/fences.md", "docs/shutdown.md", "docs/election.md",
 		"docs/from-redis-locks.md"} {
 		if len(all[page]) == 0 {
 			t.Errorf("%s has no program any more", page)
