@@ -1,3 +1,3 @@
 // Package frameworks tests web sessions in the routers and frameworks that Go programs use. The
-// functions of this package stand on the page docs/frameworks.md.
+// page docs/frameworks.md shows or links the functions of this package.
 package frameworks

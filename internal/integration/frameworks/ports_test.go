@@ -17,8 +17,7 @@ import (
 	"testing"
 )
 
-// changes are the programs that the changes on the page make of the programs in ports, in the order
-// of the page.
+// changes are the programs that the changes make of the programs in ports.
 var changes = []struct{ of, made string }{
 	{"gorilla", "gorilla-store"},
 	{"gorilla", "gorilla-session"},
@@ -30,16 +29,23 @@ const most = 20
 
 var diff = regexp.MustCompile("(?s)```diff\n(.*?)```\n")
 
-// pageChanges returns the changes on the page, as "diff -U 1" writes them.
+// pageChanges returns the changes, as "diff -U 1" writes them. The first is on the page, which links
+// the others.
 func pageChanges() (all []string, err error) {
 	page, err := os.ReadFile("../../../docs/moving-sessions.md")
-	for _, m := range diff.FindAllStringSubmatch(string(page), -1) {
-		all = append(all, m[1])
+	m := diff.FindSubmatch(page)
+	if err != nil || m == nil {
+		return nil, fmt.Errorf("the page has no change: %w", err)
 	}
-	if err == nil && len(all) != len(changes) {
-		err = fmt.Errorf("the page has %d changes, want %d", len(all), len(changes))
+	all = append(all, string(m[1]))
+	for _, c := range changes[1:] {
+		text, err := os.ReadFile("ports/" + c.made + ".diff")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, string(text))
 	}
-	return all, err
+	return all, nil
 }
 
 // TestFewLinesChange: each change on the page is small.

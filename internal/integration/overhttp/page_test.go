@@ -23,15 +23,17 @@ import (
 var programs = map[string][]string{
 	"lock.py":   {"python3"},
 	"lock.mjs":  {"node"},
-	"lock.sh":   {"sh"},
 	"lock.php":  {"php", "-n"},
 	"Lock.java": {"java"}, // with a JDK, java also compiles
 }
 
 // needed are other commands that a program needs.
-var needed = map[string]string{"lock.sh": "curl", "Lock.java": "javac"}
+var needed = map[string]string{"Lock.java": "javac"}
 
 var fileBlock = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```\\w+\n(.*?)```\n")
+
+// fileLink is a link of the page to a program.
+var fileLink = regexp.MustCompile(`\(\.\./(examples/any-language/[^)]+)\)`)
 
 // repeats are the programs whose client asks again after a lock that came too late.
 var repeats = map[string]bool{"lock.py": true, "lock.mjs": true}
@@ -45,14 +47,17 @@ func TestAnyLanguage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
-	for _, block := range fileBlock.FindAllStringSubmatch(string(text), -1) {
-		seen++
+	blocks := fileBlock.FindAllStringSubmatch(string(text), -1)
+	for _, link := range fileLink.FindAllStringSubmatch(string(text), -1) {
+		program, err := os.ReadFile("../../../" + link[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, []string{"", filepath.Base(link[1]), string(program)})
+	}
+	for _, block := range blocks {
 		t.Run(block[1], func(t *testing.T) {
 			t.Parallel()
-			if strings.Contains(block[2], `-d "`) {
-				t.Error("all users of the machine see the token, in the arguments of curl")
-			}
 			p := newProgram(t, block[1], block[2])
 			p.run(t, "free", p.api, `^work with fence \d+\n$`)
 			p.run(t, "lost answers", losing(p.api), `^work with fence \d+\n$`)
@@ -75,8 +80,8 @@ func TestAnyLanguage(t *testing.T) {
 			}
 		})
 	}
-	if seen != len(programs) {
-		t.Errorf("the page has %d programs, and %d are known", seen, len(programs))
+	if len(blocks) != len(programs) {
+		t.Errorf("the page has %d programs, and %d are known", len(blocks), len(programs))
 	}
 }
 
@@ -150,16 +155,12 @@ func (p *program) run(t *testing.T, what string, handler http.Handler, want stri
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.command[0], append(p.command[1:len(p.command):len(p.command)], file)...)
 	cmd.Dir = dir
-	temp := t.TempDir()
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "PYTHONPATH="+filepath.Join(clients, "python", "src"), "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "PYTHONPATH="+filepath.Join(clients, "python", "src"), "PYTHONDONTWRITEBYTECODE=1")
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil || !regexp.MustCompile(want).Match(out) {
 		t.Errorf("%s: it says %q, want %s: %v: %s", what, out, want, err, &said)
-	}
-	if files, err := os.ReadDir(temp); err != nil || p.command[0] == "sh" && len(files) > 0 {
-		t.Errorf("%s: it has left %v: %v", what, files, err)
 	}
 	if err := p.left(ctx); err != nil {
 		t.Errorf("%s: %v", what, err)

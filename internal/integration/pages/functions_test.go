@@ -8,18 +8,19 @@ import (
 )
 
 // The functions that a page shows for copying are in a test of the store, which compiles and calls
-// them with the true client. The page and the test have the same text.
+// them with the true client, or in a program that a test runs. The page and that file have the same
+// text.
 func TestFunctions(t *testing.T) {
 	tests := map[string]string{
 		"docs/from-redis-locks.md": "internal/integration/peers/both_test.go",
 		"docs/stores/etcd.md":      "stores/etcdstore/client_test.go",
 		"docs/stores/zookeeper.md": "stores/zkstore/client_test.go",
 		"docs/stores/mongodb.md":   "stores/mongostore/client_test.go",
-		"docs/compared.md":         "internal/integration/pages/recipes_test.go",
 		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
 		"docs/ask.md":              "internal/integration/pages/ask_test.go",
 		"docs/election.md":         "internal/integration/pages/ask_test.go",
-		"docs/leader-database.md":  "internal/integration/pages/ask_test.go",
+		"docs/leader-database.md":  "examples/leader/main.go",
+		"docs/stores/sql.md":       "internal/integration/pages/testdata/transaction.go.txt",
 	}
 	shown := map[string]int{}
 	for _, b := range blocks(t, "go") {

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/internal/server"
-	"github.com/redis/go-redis/v9"
 )
 
 // The functions of this file are on pages that say what they lose. The tests show it.
@@ -26,28 +24,6 @@ func withAdvisoryLock(ctx context.Context, db *sql.DB, name string, work func(co
 		return err
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock(hashtext($1))", name)
-	return work(ctx)
-}
-
-var release = redis.NewScript(`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`)
-
-func withSetNX(ctx context.Context, c *redis.Client, name string, work func(context.Context) error) error {
-	token := rand.Text()
-	for {
-		ok, err := c.SetNX(ctx, name, token, 30*time.Second).Result()
-		if err != nil {
-			return err
-		}
-		if ok {
-			break
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	defer release.Run(context.WithoutCancel(ctx), c, []string{name}, token) // deletes it if it has the token
 	return work(ctx)
 }
 
@@ -186,26 +162,5 @@ func TestTenLinesUseUpThePool(t *testing.T) {
 	<-waiter // its error says nothing: it may have had the lock before stop
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// The lease of 30 s ends during the work. The context of the work does not end, and another caller
-// has the lock.
-func TestSetNX(t *testing.T) {
-	t.Parallel()
-	c := redis.NewClient(&redis.Options{Addr: server.Redis(t, server.RedisOptions{}).Addr(), ReadTimeout: time.Minute})
-	t.Cleanup(func() { c.Close() })
-	both := false
-	err := withSetNX(t.Context(), c, "job", func(ctx context.Context) error {
-		if err := c.PExpire(ctx, "job", time.Millisecond).Err(); err != nil { // as if 30 s had passed
-			return err
-		}
-		return withSetNX(ctx, c, "job", func(context.Context) error {
-			both = true
-			return ctx.Err() // of the first caller
-		})
-	})
-	if err != nil || !both {
-		t.Errorf("%v; both work: %v", err, both)
 	}
 }
