@@ -351,13 +351,13 @@ func commands(t *testing.T, binary, url string) {
 	}
 }
 
-// TestLeaderDatabaseProgram starts examples/leader, of docs/leader-database.md, twice. When the first
-// one ends, the second one leads and writes.
+// TestLeaderDatabaseProgram starts the program of docs/leader-database.md twice. When the first one
+// ends, the second one leads and writes.
 func TestLeaderDatabaseProgram(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	db := openPostgres(t, srv)
-	first := buildFile(t, "examples/leader/main.go")
+	first := build(t, "docs/leader-database.md")
 	second := program(first.Dir)
 	for i, cmd := range []*exec.Cmd{first, second} {
 		cmd.Env = append(os.Environ(), "DATABASE_URL="+srv.URL())

@@ -19,7 +19,7 @@ func TestFunctions(t *testing.T) {
 		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
 		"docs/ask.md":              "internal/integration/pages/ask_test.go",
 		"docs/election.md":         "internal/integration/pages/ask_test.go",
-		"docs/leader-database.md":  "examples/leader/main.go",
+		"docs/leader-database.md":  "internal/integration/pages/ask_test.go",
 		"docs/stores/sql.md":       "internal/integration/pages/testdata/transaction.go.txt",
 	}
 	shown := map[string]int{}
