@@ -28,7 +28,7 @@ func main() {
 		}
 		return ctx.Err()
 	}
-	// Without Wait, Do waits until the lock is free. TryDo does not wait at all.
+	// Do waits for a second here; without Wait, until the lock is free. TryDo does not wait.
 	err = padlock.New(store).Do(ctx, "nightly-report", report, padlock.Wait(time.Second))
 	if err != nil && ctx.Err() == nil { // ctrl-C and SIGTERM are no failure
 		log.Fatal(err) // lock is held by web-3:4127 since …

@@ -58,21 +58,21 @@ export class Servers {
         forget?.();
         resolve({ status, answer });
       };
-      const stop = () => {
+      const stop = (error) => {
         sent?.destroy();
-        end(0, {});
+        end(0, error ? { detail: `no server answers: ${error.message}` } : {});
       };
       const timer = setTimeout(stop, Math.min(timeout, LONGEST));
       if (signal?.aborted) return stop();
-      forget = onAbort(signal, stop);
+      forget = onAbort(signal, () => stop());
       try {
         sent = request(url, options, (reply) => {
           read(reply).then((answer) => end(statusOf(reply, answer), answer ?? {}), stop);
         });
         sent.on("error", stop);
         sent.end(text);
-      } catch {
-        stop(); // for example a token with characters that no header can have
+      } catch (error) {
+        stop(error); // for example a token with characters that no header can have
       }
     });
   }

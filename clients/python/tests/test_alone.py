@@ -5,7 +5,10 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -47,6 +50,33 @@ class OldestPythonTest(unittest.TestCase):
             tree = ast.parse(f.read(), file, feature_version=(3, 9))
         imports = [i for i in tree.body if isinstance(i, ast.ImportFrom)]
         self.assertEqual(["annotations"], [a.name for a in imports[0].names])
+
+
+class NoAnswerTest(unittest.TestCase):
+    """The error says why there is no answer: a certificate that is not trusted, a port that is closed."""
+
+    def test_certificate(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                            "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(cert, key)
+            listener = context.wrap_socket(socket.create_server(("127.0.0.1", 0)), server_side=True)
+
+            def refuse() -> None:
+                with contextlib.suppress(OSError):
+                    listener.accept()
+
+            threading.Thread(target=refuse).start()
+            status, answer = Client(f"https://127.0.0.1:{listener.getsockname()[1]}").post("status", {"name": "job"}, 5)
+            listener.close()
+        self.assertEqual(0, status)
+        self.assertIn("certificate verify failed", answer["detail"])
+
+    def test_closed_port(self) -> None:
+        with self.assertRaisesRegex(UnavailableError, "does not answer: .*refused"):
+            Client("http://127.0.0.1:9").status("job")
 
 
 class AskedTest(unittest.TestCase):

@@ -208,8 +208,10 @@ class Client:
             with connection.getresponse() as reply:
                 status = reply.status
                 return status, _object(reply.read(MAX_ANSWER + 1))
-        except (OSError, ValueError, http.client.HTTPException):
-            return (status if 300 <= status < 500 else 0), {}
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            if 300 <= status < 500:
+                return status, {"detail": f"{status}, and not from a server of padlock"}
+            return 0, {"detail": f"the server does not answer: {error or type(error).__name__}"}
         finally:
             connection.close()
 
