@@ -114,11 +114,14 @@ func (a *app) table(names []sampler.Name) error {
 			line(name, "-", "free", "-", "-", count(n.Waiters), number(n.Fence), show(n.Path))
 		}
 		for _, h := range n.Holds {
-			waiting := n.SlotWaiters
+			waiting, fence := n.SlotWaiters, h.Fence
+			if h.Foreign {
+				fence = 0 // it is that of an earlier holder
+			}
 			if h.Slot < 0 {
 				waiting = n.Waiters - n.SlotWaiters
 			}
-			line(name, fit(holderName(h.Hold), longest), h.Mode(), moment(h.Since, now), moment(endOfHold(h.Hold), now), count(waiting), number(h.Fence), show(h.Path))
+			line(name, fit(holderName(h.Hold), longest), h.Mode(), moment(h.Since, now), moment(endOfHold(h.Hold), now), count(waiting), number(fence), show(h.Path))
 		}
 	}
 	return w.Flush()

@@ -90,7 +90,7 @@ func statusLines(n *sampler.Name, now time.Time) []string {
 			continue
 		}
 		line := fmt.Sprintf("  slot %d is %s", h.Slot, sentence(h.Hold, now))
-		if h.Fence > 0 {
+		if h.Fence > 0 && !h.Foreign {
 			line += fmt.Sprintf("; fence %d", h.Fence)
 		}
 		out = append(out, line)
@@ -131,7 +131,9 @@ func lines(n *sampler.Name, now time.Time) []string {
 	if waiting := n.Waiters - n.SlotWaiters; waiting > 0 {
 		out = append(out, fmt.Sprintf("  waiting: %d", waiting))
 	}
-	if n.Fence > 0 {
+	if holds := n.Blocking(0); n.Fence > 0 && len(holds) > 0 && holds[0].Foreign {
+		out = append(out, fmt.Sprintf("  fence:   %d, of an earlier holder: this one has none", n.Fence))
+	} else if n.Fence > 0 {
 		out = append(out, fmt.Sprintf("  fence:   %d", n.Fence))
 	}
 	if n.Path != "" {
