@@ -89,6 +89,9 @@ var bites = []bite{
 	{"an internal package", checkDocs, "a/internal/x.go", ".", "func F() {}", ""},
 	{"a path of the machine", checkMachine, "docs/x.md", ".", "see " + "/wor" + "k/main", "docs/x.md:2: "},
 	{"a host of packages", checkMachine, "x.json", ".", "https://registry" + ".example.org", "no host of packages"},
+	{"half a table", checkTables, "docs/x.md", ".", "| a |\n|---|\n| b |\n\n| c |\n", "docs/x.md:6: "},
+	{"two tables", checkTables, "docs/x.md", ".", "| a |\n|---|\n| b |\n\n| c |\n|:--|\n| d |\n", ""},
+	{"a row in a block of code", checkTables, "docs/x.md", ".", "```\n\n| c |\n```\n", ""},
 	{"a harmless path", checkMachine, "docs/x.md", ".", "/var/lib/padlock", ""},
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"path"
 	"regexp"
 	"strings"
 )
@@ -115,6 +116,29 @@ func checkMachine(f *houseFile) []string {
 		if word := unwanted.FindString(line); word != "" {
 			found = append(found, fmt.Sprintf("%s:%d: %q: the tree names no path of a machine and no host of packages; it has to work on any", f.path, i+1, word))
 		}
+	}
+	return found
+}
+
+var tableDashes = regexp.MustCompile(`^\|[-:| ]+$`)
+
+// checkTables reports rows of a page that stand behind an empty line, and so in no table.
+func checkTables(f *houseFile) []string {
+	if path.Ext(f.path) != ".md" {
+		return nil
+	}
+	var found []string
+	before, code := "", false
+	lines := strings.Split(string(f.src), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		row := !code && before == "" && strings.HasPrefix(line, "|")
+		if row && (i+1 == len(lines) || !tableDashes.MatchString(lines[i+1])) {
+			found = append(found, fmt.Sprintf("%s:%d: this row is in no table: remove the empty line before it", f.path, i+1))
+		}
+		before = line
 	}
 	return found
 }

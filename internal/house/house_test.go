@@ -23,6 +23,7 @@ func TestHouse(t *testing.T) {
 		"short files":      checkFileLength,
 		"documented":       checkDocs,
 		"no machine paths": checkMachine,
+		"whole tables":     checkTables,
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, f := range files {
