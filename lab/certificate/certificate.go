@@ -35,6 +35,9 @@ type Certificate struct {
 	Seconds   float64    `json:"seconds"`  // how long all questions took
 	Padlock   string     `json:"padlock"`  // the version or the commit of the program
 	Machine   string     `json:"machine"`  // of the program, not of the service
+	For       string     `json:"for"`      // how long the soak was to take; "" in files of older programs
+	Names     string     `json:"names"`    // is in all names that the questions used
+	Left      string     `json:"left"`     // what stays in the service for longer than some minutes
 	Service   []Fact     `json:"service"`  // what the service says about itself
 	Promises  []string   `json:"promises"` // of the store for this service
 	Questions []Question `json:"questions"`
@@ -81,6 +84,16 @@ func (c *Certificate) Judge() {
 			c.Verdict = Held
 		}
 	}
+}
+
+// MinFor is the shortest time for which a certificate should be made. With less, a fault of one write
+// in a thousand was missed.
+const MinFor = 30 * time.Second
+
+// Short reports whether the certificate was made in less than MinFor.
+func (c *Certificate) Short() bool {
+	span, err := time.ParseDuration(c.For)
+	return err == nil && span < MinFor
 }
 
 const sumKey = "sha256"

@@ -1,7 +1,6 @@
 package certificate
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -22,7 +21,7 @@ func (c *Certificate) Show(w io.Writer) error {
 		fmt.Fprintf(b, "       repeat: %s\n", q.Repeat)
 	}
 	fmt.Fprintln(b, "\nheld:")
-	for _, g := range grouped(c.with(Held), func(q *Question) string { return group(q.Name) }) {
+	for _, g := range grouped(c.with(Held), group) {
 		fmt.Fprintf(b, "  %s\n", g.summary())
 	}
 	if missing := c.with(NotAsked); len(missing) > 0 {
@@ -36,6 +35,18 @@ func (c *Certificate) Show(w io.Writer) error {
 		for _, f := range advice {
 			fmt.Fprintf(b, "  %s: %s; %s\n", f.Name, f.Value, f.Advice)
 		}
+	}
+	if len(c.Promises) > 0 {
+		fmt.Fprintln(b, "\nwhat the store promises with this service:")
+		for _, p := range c.Promises {
+			bullet(b, p)
+		}
+	}
+	if c.Left != "" {
+		fmt.Fprintf(b, "\nleft behind, with %s in the name: %s\n", c.Names, c.Left)
+	}
+	if c.Short() {
+		fmt.Fprintf(b, "\nmade with --for %s: a mistake of one write in a thousand needs --for %v or more\n", c.For, MinFor)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -66,9 +77,13 @@ type family struct {
 	all []*Question
 }
 
-// group returns the first word of a question's name, which its family shares.
-func group(name string) string {
-	first, _, _ := strings.Cut(name, "/")
+// group returns the first word of a question's name, which its family shares. A question with a number
+// of writers is alone: its numbers say nothing about another number of writers.
+func group(q *Question) string {
+	if q.Counts["writers"] > 0 {
+		return q.Name
+	}
+	first, _, _ := strings.Cut(q.Name, "/")
 	return first
 }
 
@@ -93,7 +108,8 @@ func (f *family) names() (all []string) {
 	return all
 }
 
-// summary is a line such as "conditions (2 questions): rounds 4711, writers 16".
+// summary is a line such as "conditions/16: grants 4711, rounds 4711, writers 16", or "acquire (9
+// questions)".
 func (f *family) summary() string {
 	counts := map[string]int{}
 	for _, q := range f.all {
@@ -101,8 +117,10 @@ func (f *family) summary() string {
 			counts[what] = max(counts[what], n)
 		}
 	}
-	number := cmp.Or(map[int]string{1: "1 question"}[len(f.all)], fmt.Sprintf("%d questions", len(f.all)))
-	text := fmt.Sprintf("%s (%s)", f.key, number)
+	text := f.all[0].Name
+	if len(f.all) > 1 {
+		text = fmt.Sprintf("%s (%d questions)", f.key, len(f.all))
+	}
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%s %d", what, counts[what]))
