@@ -12,7 +12,8 @@ import (
 // before the clock has passed it, so such names stay. Stores cannot delete a name: for all others that
 // would be a mistake.
 const (
-	rowsStay    = "a row for each name; padlock removes it after a day, but those of some names whose fence was raised far above the clock never"
+	butRaised   = ", but those of some names whose fence was raised far above the clock never"
+	rowsStay    = "a row for each name; padlock removes it after a day" + butRaised
 	recordStays = "a small record for each name; no store of this kind removes one"
 	redisStays  = "some thirty keys, whose fences were raised far above the clock, for 400 days and longer; redis-cli --scan with a pattern finds them"
 )
@@ -23,7 +24,8 @@ var stays = map[string]string{
 	"postgres": rowsStay, "mysql": rowsStay, "sqlite": rowsStay, "postgres-advisory": rowsStay, "mysql-advisory": rowsStay,
 	"s3": recordStays, "gs": recordStays, "dynamodb": recordStays, "kubernetes": recordStays,
 	"zookeeper": "an empty node for each name",
-	"mongodb":   "a document for each name; MongoDB removes it after a week, but those of some names whose fence was raised far above the clock never",
+	"etcd":      "a key for each name; etcd removes it after a week" + butRaised,
+	"mongodb":   "a document for each name; MongoDB removes it after a week" + butRaised,
 }
 
 // noteLeft notes what stays in the service. It removes it first, if that is simple: on one server of
