@@ -20,8 +20,8 @@ const (
 
 // stays says by kind of store what is left behind.
 var stays = map[string]string{
-	"redis":    redisStays,
-	"postgres": rowsStay, "mysql": rowsStay, "sqlite": rowsStay, "postgres-advisory": rowsStay, "mysql-advisory": rowsStay,
+	"redis":      redisStays,
+	"postgresql": rowsStay, "mysql": rowsStay, "sqlite": rowsStay, "postgres-advisory": rowsStay, "mysql-advisory": rowsStay,
 	"s3": recordStays, "gs": recordStays, "dynamodb": recordStays, "kubernetes": recordStays,
 	"zookeeper": "an empty node for each name",
 	"etcd":      "a key for each name; etcd removes it after a week" + butRaised,
