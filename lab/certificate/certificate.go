@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -70,6 +71,28 @@ func (c *Certificate) Version() string {
 		}
 	}
 	return ""
+}
+
+// service returns the kind of store and the version of the service.
+func (c *Certificate) service() string { return strings.TrimSpace(c.Kind + " " + c.Version()) }
+
+// Conditions returns the facts with an advice.
+func (c *Certificate) Conditions() (all []Fact) {
+	for _, f := range c.Service {
+		if f.Advice != "" {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (c *Certificate) with(v Verdict) (all []*Question) {
+	for i := range c.Questions {
+		if c.Questions[i].Verdict == v {
+			all = append(all, &c.Questions[i])
+		}
+	}
+	return all
 }
 
 // Judge sets the verdict of the whole from those of the questions.

@@ -11,7 +11,7 @@ import (
 // Show prints the certificate for a person: what broke, then what held, then what was not asked.
 func (c *Certificate) Show(w io.Writer) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s: %s %s, %s\n", strings.ToUpper(string(c.Verdict)), c.Kind, c.Version(), c.URL)
+	fmt.Fprintf(b, "%s: %s, %s\n", strings.ToUpper(string(c.Verdict)), c.service(), c.URL)
 	fmt.Fprintf(b, "made on %s in %.0f s by padlock %s, on %s\n", c.Made.Format("2 January 2006, 15:04 MST"), c.Seconds, c.Padlock, c.Machine)
 	for _, q := range c.with(Broke) {
 		fmt.Fprintf(b, "\nBROKE  %s: %s\n", q.Name, q.Asked)
@@ -50,25 +50,6 @@ func (c *Certificate) Show(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// Conditions returns the facts with an advice.
-func (c *Certificate) Conditions() (all []Fact) {
-	for _, f := range c.Service {
-		if f.Advice != "" {
-			all = append(all, f)
-		}
-	}
-	return all
-}
-
-func (c *Certificate) with(v Verdict) (all []*Question) {
-	for i := range c.Questions {
-		if c.Questions[i].Verdict == v {
-			all = append(all, &c.Questions[i])
-		}
-	}
-	return all
 }
 
 // family is questions with something in common.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/certificate"
+	"github.com/padlock-go/padlock/open/all"
 )
 
 // certified runs padlock-verify --certify, checks its exit status, and returns the certificate.
@@ -111,6 +112,18 @@ func TestRemoveKeys(t *testing.T) {
 	}
 	if c.noteLeft(t.Context()); c.paper.Left != redisStays {
 		t.Errorf("no key was found, and the certificate says %q", c.paper.Left)
+	}
+}
+
+// A certificate of each kind of store says what stays.
+func TestStays(t *testing.T) {
+	for _, s := range all.Schemes() {
+		if s.Guarantees == nil || s.InProcess {
+			continue
+		}
+		if _, ok := stays[s.Guarantees().Store]; !ok {
+			t.Errorf("nothing is said about %s", s.Guarantees().Store)
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 
 // stays says by kind of store what is left behind.
 var stays = map[string]string{
+	"file": "", "memcached": "", "semaphore": "",
+	"http":       "what the store behind the service keeps",
 	"redis":      redisStays,
 	"postgresql": rowsStay, "mysql": rowsStay, "sqlite": rowsStay, "postgres-advisory": rowsStay, "mysql-advisory": rowsStay,
 	"s3": recordStays, "gs": recordStays, "dynamodb": recordStays, "kubernetes": recordStays,
