@@ -10,7 +10,7 @@ import (
 func example() *Certificate {
 	c := &Certificate{
 		Format: Format, Kind: "redis", URL: "redis://db1:6379", Made: time.Date(2026, 11, 28, 2, 0, 0, 0, time.UTC), Seconds: 61.5,
-		Padlock: "v1.2.3", Machine: "linux/amd64, 2 processors", For: "12s", Names: "padlock-verify-A", Left: "two keys",
+		Padlock: "v1.2.3", Machine: "linux/amd64, 2 processors, load 0.81 before", For: "12s", Names: "padlock-verify-A", Left: "two keys",
 		Service:  []Fact{{"server", "7.0.15 <&>", ""}, {"persistence", "no append-only file", "set appendonly yes"}},
 		Promises: []string{"leases: true"},
 		Questions: []Question{

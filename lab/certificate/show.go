@@ -20,9 +20,11 @@ func (c *Certificate) Show(w io.Writer) error {
 		}
 		fmt.Fprintf(b, "       repeat: %s\n", q.Repeat)
 	}
-	fmt.Fprintln(b, "\nheld:")
-	for _, g := range grouped(c.with(Held), group) {
-		fmt.Fprintf(b, "  %s\n", g.summary())
+	if held := c.with(Held); len(held) > 0 {
+		fmt.Fprintln(b, "\nheld:")
+		for _, g := range grouped(held, group) {
+			fmt.Fprintf(b, "  %s\n", g.summary())
+		}
 	}
 	if missing := c.with(NotAsked); len(missing) > 0 {
 		fmt.Fprintln(b, "\nnot asked:")
