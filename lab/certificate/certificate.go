@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -35,6 +36,9 @@ type Certificate struct {
 	Seconds   float64    `json:"seconds"`  // how long all questions took
 	Padlock   string     `json:"padlock"`  // the version or the commit of the program
 	Machine   string     `json:"machine"`  // of the program, not of the service
+	For       string     `json:"for"`      // how long the soak was to take; "" in files of older programs
+	Names     string     `json:"names"`    // is in all names that the questions used
+	Left      string     `json:"left"`     // what stays in the service for longer than some minutes
 	Service   []Fact     `json:"service"`  // what the service says about itself
 	Promises  []string   `json:"promises"` // of the store for this service
 	Questions []Question `json:"questions"`
@@ -69,6 +73,28 @@ func (c *Certificate) Version() string {
 	return ""
 }
 
+// service returns the kind of store and the version of the service.
+func (c *Certificate) service() string { return strings.TrimSpace(c.Kind + " " + c.Version()) }
+
+// Conditions returns the facts with an advice.
+func (c *Certificate) Conditions() (all []Fact) {
+	for _, f := range c.Service {
+		if f.Advice != "" {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+func (c *Certificate) with(v Verdict) (all []*Question) {
+	for i := range c.Questions {
+		if c.Questions[i].Verdict == v {
+			all = append(all, &c.Questions[i])
+		}
+	}
+	return all
+}
+
 // Judge sets the verdict of the whole from those of the questions.
 func (c *Certificate) Judge() {
 	c.Verdict = NotAsked
@@ -81,6 +107,16 @@ func (c *Certificate) Judge() {
 			c.Verdict = Held
 		}
 	}
+}
+
+// MinFor is the shortest time for which a certificate should be made. With less, a fault of one write
+// in a thousand was missed.
+const MinFor = 30 * time.Second
+
+// Short reports whether the certificate was made in less than MinFor.
+func (c *Certificate) Short() bool {
+	span, err := time.ParseDuration(c.For)
+	return err == nil && span < MinFor
 }
 
 const sumKey = "sha256"

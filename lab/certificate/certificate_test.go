@@ -10,11 +10,13 @@ import (
 func example() *Certificate {
 	c := &Certificate{
 		Format: Format, Kind: "redis", URL: "redis://db1:6379", Made: time.Date(2026, 11, 28, 2, 0, 0, 0, time.UTC), Seconds: 61.5,
-		Padlock: "v1.2.3", Machine: "linux/amd64, 2 processors",
+		Padlock: "v1.2.3", Machine: "linux/amd64, 2 processors, load 0.81 before", For: "12s", Names: "padlock-verify-A", Left: "two keys",
 		Service:  []Fact{{"server", "7.0.15 <&>", ""}, {"persistence", "no append-only file", "set appendonly yes"}},
 		Promises: []string{"leases: true"},
 		Questions: []Question{
 			{Name: "conditions/2", Asked: "one of 2 gets it", Verdict: Held, Counts: map[string]int{"rounds": 12, "writers": 2}, Seconds: 2},
+			{Name: "conditions/4", Asked: "one of 4 gets it", Verdict: Held, Counts: map[string]int{"rounds": 9, "writers": 4}},
+			{Name: "acquire/one", Verdict: Held}, {Name: "acquire/two", Verdict: Held},
 			{Name: "conditions/16", Asked: "one of 16 gets it", Verdict: Broke, Seen: []string{"round 4: 2 of 16"}, Repeat: "padlock-verify …"},
 			{Name: "restart/keeps-holds", Asked: "holds stay", Verdict: NotAsked, Why: "it is not restarted"},
 		},
@@ -86,7 +88,10 @@ func TestShow(t *testing.T) {
 	for _, part := range []string{
 		"BROKE: redis 7.0.15 <&>, redis://db1:6379\nmade on 28 November 2026, 02:00 UTC in 62 s by padlock v1.2.3",
 		"\nBROKE  conditions/16: one of 16 gets it\n       seen:   round 4: 2 of 16\n       repeat: padlock-verify …\n",
-		"\nheld:\n  conditions (1 question): rounds 12, writers 2\n",
+		"\nheld:\n  conditions/2: rounds 12, writers 2\n  conditions/4: rounds 9, writers 4\n  acquire (2 questions)\n",
+		"\nwhat the store promises with this service:\n- leases: true\n",
+		"\nleft behind, with padlock-verify-A in the name: two keys\n",
+		"\nmade with --for 12s: ",
 		"\nnot asked:\n  it is not restarted: restart/keeps-holds\n",
 		"\nas the service is set up:\n  persistence: no append-only file; set appendonly yes\n",
 	} {

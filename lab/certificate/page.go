@@ -70,11 +70,15 @@ func (c *Certificate) counts(name, format string, what ...string) string {
 }
 
 func (c *Certificate) row(b *strings.Builder, file string) {
+	made := c.Made.Format(time.DateOnly)
+	if _, load, ok := strings.Cut(c.Machine, ", load "); ok {
+		made += ", load " + load
+	}
 	fmt.Fprintf(b, "| [%s](certified/%s), %s | %s | %d, %d, %d | %s | %s | %s |\n",
-		strings.TrimSuffix(file, ".json"), file, strings.TrimSpace(c.Kind+" "+c.Version()), marked(c.Verdict),
+		strings.TrimSuffix(file, ".json"), file, c.service(), marked(c.Verdict),
 		len(c.with(Held)), len(c.with(Broke)), len(c.with(NotAsked)),
 		c.counts("conditions/16", "%d rounds, %d grants, %d refused", "rounds", "grants", "refused"),
-		c.counts("soak", "%d grants, %d faults", "grants", "faults"), c.Made.Format(time.DateOnly))
+		c.counts("soak", "%d grants, %d faults", "grants", "faults"), made)
 }
 
 func marked(v Verdict) string {

@@ -24,6 +24,16 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		c, err := Read(path)
+		if err == nil && (c.For == "" || c.Short() || strings.HasSuffix(c.Padlock, "with changes")) {
+			t.Errorf("%s does not count: it was made by %s with --for %s; see CONTRIBUTING.md", path, c.Padlock, c.For)
+		}
+	}
 	want, err := Fill(string(page), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +60,7 @@ func TestFill(t *testing.T) {
 	}
 	for _, part := range []string{
 		"head\n<!-- make certified writes what follows -->\n\n| service |", "\n<!-- end of what is made -->\nfoot\n",
-		"| [redis-7](certified/redis-7.json), redis 7.0.15 <&> | **broke** | 1, 1, 1 |", "| not asked | 2026-11-28 |",
+		"| [redis-7](certified/redis-7.json), redis 7.0.15 <&> | **broke** | 4, 1, 1 |", "| not asked | 2026-11-28, load 0.81 before |",
 		"\n### redis-7\n\n- broke `conditions/16`: one of 16 gets it. Seen: round 4: 2 of 16\n",
 		"- as it was set up, persistence: no append-only file; set appendonly yes\n",
 	} {

@@ -1,7 +1,6 @@
 package certificate
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -12,7 +11,7 @@ import (
 // Show prints the certificate for a person: what broke, then what held, then what was not asked.
 func (c *Certificate) Show(w io.Writer) error {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s: %s %s, %s\n", strings.ToUpper(string(c.Verdict)), c.Kind, c.Version(), c.URL)
+	fmt.Fprintf(b, "%s: %s, %s\n", strings.ToUpper(string(c.Verdict)), c.service(), c.URL)
 	fmt.Fprintf(b, "made on %s in %.0f s by padlock %s, on %s\n", c.Made.Format("2 January 2006, 15:04 MST"), c.Seconds, c.Padlock, c.Machine)
 	for _, q := range c.with(Broke) {
 		fmt.Fprintf(b, "\nBROKE  %s: %s\n", q.Name, q.Asked)
@@ -21,9 +20,11 @@ func (c *Certificate) Show(w io.Writer) error {
 		}
 		fmt.Fprintf(b, "       repeat: %s\n", q.Repeat)
 	}
-	fmt.Fprintln(b, "\nheld:")
-	for _, g := range grouped(c.with(Held), func(q *Question) string { return group(q.Name) }) {
-		fmt.Fprintf(b, "  %s\n", g.summary())
+	if held := c.with(Held); len(held) > 0 {
+		fmt.Fprintln(b, "\nheld:")
+		for _, g := range grouped(held, group) {
+			fmt.Fprintf(b, "  %s\n", g.summary())
+		}
 	}
 	if missing := c.with(NotAsked); len(missing) > 0 {
 		fmt.Fprintln(b, "\nnot asked:")
@@ -37,27 +38,20 @@ func (c *Certificate) Show(w io.Writer) error {
 			fmt.Fprintf(b, "  %s: %s; %s\n", f.Name, f.Value, f.Advice)
 		}
 	}
+	if len(c.Promises) > 0 {
+		fmt.Fprintln(b, "\nwhat the store promises with this service:")
+		for _, p := range c.Promises {
+			bullet(b, p)
+		}
+	}
+	if c.Left != "" {
+		fmt.Fprintf(b, "\nleft behind, with %s in the name: %s\n", c.Names, c.Left)
+	}
+	if c.Short() {
+		fmt.Fprintf(b, "\nmade with --for %s: a mistake of one write in a thousand needs --for %v or more\n", c.For, MinFor)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// Conditions returns the facts with an advice.
-func (c *Certificate) Conditions() (all []Fact) {
-	for _, f := range c.Service {
-		if f.Advice != "" {
-			all = append(all, f)
-		}
-	}
-	return all
-}
-
-func (c *Certificate) with(v Verdict) (all []*Question) {
-	for i := range c.Questions {
-		if c.Questions[i].Verdict == v {
-			all = append(all, &c.Questions[i])
-		}
-	}
-	return all
 }
 
 // family is questions with something in common.
@@ -66,9 +60,13 @@ type family struct {
 	all []*Question
 }
 
-// group returns the first word of a question's name, which its family shares.
-func group(name string) string {
-	first, _, _ := strings.Cut(name, "/")
+// group returns the first word of a question's name, which its family shares. A question with a number
+// of writers is alone: its numbers say nothing about another number of writers.
+func group(q *Question) string {
+	if q.Counts["writers"] > 0 {
+		return q.Name
+	}
+	first, _, _ := strings.Cut(q.Name, "/")
 	return first
 }
 
@@ -93,7 +91,8 @@ func (f *family) names() (all []string) {
 	return all
 }
 
-// summary is a line such as "conditions (2 questions): rounds 4711, writers 16".
+// summary is a line such as "conditions/16: grants 4711, rounds 4711, writers 16", or "acquire (9
+// questions)".
 func (f *family) summary() string {
 	counts := map[string]int{}
 	for _, q := range f.all {
@@ -101,8 +100,10 @@ func (f *family) summary() string {
 			counts[what] = max(counts[what], n)
 		}
 	}
-	number := cmp.Or(map[int]string{1: "1 question"}[len(f.all)], fmt.Sprintf("%d questions", len(f.all)))
-	text := fmt.Sprintf("%s (%s)", f.key, number)
+	text := f.all[0].Name
+	if len(f.all) > 1 {
+		text = fmt.Sprintf("%s (%d questions)", f.key, len(f.all))
+	}
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%s %d", what, counts[what]))

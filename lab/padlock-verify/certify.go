@@ -25,6 +25,9 @@ func (v *verification) certify(ctx context.Context) error {
 	defer v.wires.host.End()
 	early, stop := endable(ctx)
 	defer stop()
+	if v.span < certificate.MinFor {
+		say(fmt.Sprintf("--for %v is short: a mistake of one write in a thousand needs --for %v or more", v.span, certificate.MinFor))
+	}
 	c := newCertification(v, early)
 	defer c.suite.host.End()
 	if err := c.askAll(ctx); err != nil {
@@ -108,6 +111,7 @@ func (c *certification) askAll(ctx context.Context) error {
 		return nil
 	}
 	c.note(opens)
+	defer c.noteLeft(ctx)
 	defer c.sweep(ctx)
 	p := newProber(c, stores)
 	c.probe(ctx, p)

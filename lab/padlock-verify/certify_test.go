@@ -4,10 +4,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/padlock-go/padlock/internal/server"
 	"github.com/padlock-go/padlock/lab/certificate"
+	"github.com/padlock-go/padlock/open/all"
 )
 
 // certified runs padlock-verify --certify, checks its exit status, and returns the certificate.
@@ -89,6 +92,39 @@ func TestCertifyRedisThatEvicts(t *testing.T) {
 	}
 	prints(t, out, "^BROKE  settings/maxmemory-policy: ", "^ +seen: +maxmemory-policy is allkeys-lru", "not: canary")
 	prints(t, string(data)+told, "not: canary")
+}
+
+// At its end, a certification removes its own keys from Redis, and no others.
+func TestRemoveKeys(t *testing.T) {
+	srv := server.Redis(t, server.RedisOptions{Password: "canary"})
+	ask := redisCLI(t, strings.Replace(srv.URL(), "//:", "//default:", 1)) // redis-cli sends an empty user otherwise
+	const own = "padlock-verify-AAAA"
+	for _, key := range []string{own + "-1:a", "padlock:{abc}f:" + own + "-probe:b *", "padlock-verify-BBBB-probe:a", "deploy"} {
+		ask("set", key, "1")
+	}
+	c := &certification{verification: &verification{url: srv.URL() + "?lazy=yes", base: own}, paper: &certificate.Certificate{Kind: "redis"}}
+	c.noteLeft(t.Context())
+	if c.paper.Left != "" || c.paper.Names != own {
+		t.Errorf("%q is left of %q", c.paper.Left, c.paper.Names)
+	}
+	if left := strings.Fields(ask("keys", "*")); len(left) != 2 || !slices.Contains(left, "deploy") || !slices.Contains(left, "padlock-verify-BBBB-probe:a") {
+		t.Errorf("the server has %q", left)
+	}
+	if c.noteLeft(t.Context()); c.paper.Left != redisStays {
+		t.Errorf("no key was found, and the certificate says %q", c.paper.Left)
+	}
+}
+
+// A certificate of each kind of store says what stays.
+func TestStays(t *testing.T) {
+	for _, s := range all.Schemes() {
+		if s.Guarantees == nil || s.InProcess {
+			continue
+		}
+		if _, ok := stays[s.Guarantees().Store]; !ok {
+			t.Errorf("nothing is said about %s", s.Guarantees().Store)
+		}
+	}
 }
 
 func TestShowRefuses(t *testing.T) {

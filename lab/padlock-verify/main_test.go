@@ -206,17 +206,22 @@ func TestRefused(t *testing.T) {
 	prints(t, out, "^padlock-verify of a source tree \\(go")
 }
 
-// Replies get lost, and no key but its own changes.
-func TestRedis(t *testing.T) {
-	url := server.Redis(t, server.RedisOptions{}).URL()
-	ask := func(args ...string) string {
+// redisCLI returns a function that sends a command to a server, and returns what it printed.
+func redisCLI(t *testing.T, url string) func(args ...string) string {
+	return func(args ...string) string {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-u", url}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "redis-cli", append([]string{"--no-auth-warning", "-u", url}, args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		return string(out)
 	}
+}
+
+// Replies get lost, and no key but its own changes.
+func TestRedis(t *testing.T) {
+	url := server.Redis(t, server.RedisOptions{}).URL()
+	ask := redisCLI(t, url)
 	ask("hset", "other-app:user", "name", "Ann")
 	holdDeploy(t, url)
 	// The store may get an id: every program that exports a key creates it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -27,7 +28,7 @@ type certification struct {
 func newCertification(v *verification, early context.Context) *certification {
 	return &certification{verification: v, early: early, paper: &certificate.Certificate{
 		Format: certificate.Format, Made: time.Now().UTC(), Padlock: commit(),
-		Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
+		Machine: machine(), For: v.span.String(),
 		Service: []certificate.Fact{}, Promises: []string{}, Questions: []certificate.Question{},
 	}}
 }
@@ -35,6 +36,16 @@ func newCertification(v *verification, early context.Context) *certification {
 // probePrefix is in front of the names of probes and of the suite. The soak looks for what is left
 // behind of its own names, and must not find these.
 func (c *certification) probePrefix() string { return c.base + "-probe:" }
+
+// machine describes this machine, and says how busy it is if the system tells.
+func machine() string {
+	text := fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	load, _ := os.ReadFile("/proc/loadavg") // empty where there is none
+	if minute, _, ok := strings.Cut(string(load), " "); ok {
+		text += ", load " + minute + " before"
+	}
+	return text
+}
 
 // commit returns the version of a release build, and the commit of which this program was built.
 func commit() string {
