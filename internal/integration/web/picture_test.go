@@ -70,8 +70,8 @@ func TestPictures(t *testing.T) {
 		tab.Picture(filepath.Join(dir, name))
 		shrink(t, filepath.Join(dir, name))
 	}
-	look("", "light", 1240, 600, "web.png")
-	look("jobs", "light", 1240, 600, "web-jobs.png")
+	look("", "light", 1440, 600, "web.png")
+	look("jobs", "light", 1440, 600, "web-jobs.png")
 	look("name?n=nightly-report", "dark", 1240, 800, "web-name.png")
 	look("", "dark", 390, 800, "web-phone.png")
 }
