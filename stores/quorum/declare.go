@@ -19,7 +19,7 @@ func (t *try) win(ctx context.Context) bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.round.drain(t.answers)
-	if count(t.answers, yes) < t.s.need || t.isOutOfTurn() {
+	if count(t.answers, yes) < t.s.need || t.overtakes() {
 		t.second.endRound()
 		return false
 	}
@@ -183,6 +183,13 @@ func (t *try) isOutOfTurn() bool {
 	return i >= 0 && t.answers[i].verdict == held && errors.As(t.answers[i].err, &e) && (e.Waiters != 0 || slices.ContainsFunc(e.Holds, isNew))
 }
 
+// overtakes is isOutOfTurn, and stays true once it was: the hold at the member with the queue is new for
+// a time only, which may end while the try gives up what the others have granted.
+func (t *try) overtakes() bool {
+	t.outOfTurn = t.outOfTurn || t.isOutOfTurn()
+	return t.outOfTurn
+}
+
 // isNew reports whether the vote for a hold may not be decided yet.
 func isNew(h driver.Hold) bool {
 	return !h.Since.IsZero() && time.Since(h.Since).Abs() < driver.MaxReservation
@@ -221,7 +228,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 		return s.fail(driver.ErrUncertain, t.answers, cmp.Or(ctx.Err(), driver.ErrSpent))
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case cause == nil && t.isOutOfTurn():
+	case cause == nil && t.overtakes():
 		return s.heldError(t.answers)
 	case err != nil:
 		return err

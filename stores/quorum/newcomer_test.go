@@ -113,6 +113,23 @@ func TestReleaseWaitsForTheQueue(t *testing.T) {
 	})
 }
 
+// A call that has come out of turn is refused as held, even if the hold at member 1 stops counting as new
+// while the call gives up what the others have granted.
+func TestOutOfTurnStaysSo(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		b := open()
+		hearsAll(t, b)
+		rest := request("n")
+		rest.TTL = time.Minute
+		take(t, c[0].now(), rest)
+		pass(driver.MaxReservation - 5*time.Millisecond)
+		for i := range 2 {
+			b.links[1+i].set(on("release", slow(10*time.Millisecond)))
+		}
+		refused(t, b, request("n"), driver.ErrHeld, driver.ErrUnavailable, driver.ErrSpent)
+	})
+}
+
 // hearsAll lets each member answer the client once. Afterwards a call waits for the answer of the one
 // with the queue.
 func hearsAll(t *testing.T, a *client) {

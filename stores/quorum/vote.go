@@ -25,8 +25,9 @@ type try struct {
 	pause     time.Duration // how long to wait before members that refused are asked again
 	asksUntil time.Time     // until this time, members that refused are asked again
 
-	stage stage  // guarded by Store.mu
-	fence uint64 // the fence of the hold; 0 until the vote is won
+	outOfTurn bool   // see overtakes
+	stage     stage  // guarded by Store.mu
+	fence     uint64 // the fence of the hold; 0 until the vote is won
 }
 
 // stage says how far the vote of the members has come, in a try to take a hold.
@@ -317,7 +318,7 @@ func (t *try) standing(now time.Time) stage {
 	s := t.s
 	got, on := count(t.answers, yes), count(t.answers, pending)+count(t.answers, unasked)
 	switch {
-	case got >= s.need && t.isOutOfTurn():
+	case got >= s.need && t.overtakes():
 		return lost
 	case got >= s.need:
 		return won
