@@ -211,7 +211,11 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	if t.swap && !s.refuses(count(t.answers, gone)) {
 		return t.swapOpen(cause)
 	}
-	left := s.withdraw(t.h, t.round.timeout)
+	// What is left may block other callers. At the member with the queue alone, that counts only for a
+	// caller that gives up. Any other one tries again, and must not be told that the outcome is uncertain
+	// because that member is silent.
+	blocks := func(left []int) bool { return s.refuses(len(left)) || ctx.Err() != nil && s.isAtQueue(left) }
+	left := s.withdraw(t.h, t.round.timeout, blocks)
 	for i := range t.answers {
 		// Other callers get no grant from a member that may still have the hold. They also get none
 		// from a member that cannot be asked now (verdict never). So both kinds are counted.
@@ -224,7 +228,7 @@ func (t *try) lose(ctx context.Context, cause error) error {
 		return s.heldError(t.answers)
 	case cause == nil && t.swap:
 		return s.fail(driver.ErrLost, t.answers, nil)
-	case s.mayBlock(left): // the members may hold a grant, or block other callers
+	case blocks(left): // the members may hold a grant, or block other callers
 		return s.fail(driver.ErrUncertain, t.answers, cmp.Or(ctx.Err(), driver.ErrSpent))
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -130,6 +130,20 @@ func TestOutOfTurnStaysSo(t *testing.T) {
 	})
 }
 
+// Member 1 has the queue and is silent, and the others split their votes. The caller may try again, so the
+// error is not ErrUncertain, which would end a wait.
+func TestSplitVoteBesideASilentQueue(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c cluster, open func() *client) {
+		b := open()
+		hearsAll(t, b)
+		b.these(silent, 1)
+		take(t, c[1].now(), request("n"))
+		refused(t, b, request("n"), driver.ErrUnavailable, driver.ErrUncertain, driver.ErrHeld)
+		b.heal()
+		pass(10 * time.Second)
+	})
+}
+
 // hearsAll lets each member answer the client once. Afterwards a call waits for the answer of the one
 // with the queue.
 func hearsAll(t *testing.T, a *client) {

@@ -134,9 +134,9 @@ func countOutcome(answers []answer, o driver.Outcome) (n int) {
 }
 
 // withdraw releases everything that a lost try may have left at the members. It waits only for the
-// members that have granted the hold, because the others probably do not answer. It returns the
-// members at which something may still be left.
-func (s *Store) withdraw(h *hold, patience time.Duration) []int {
+// members that have granted the hold, because the others probably do not answer, and a little for others
+// while blocks reports true. It returns the members at which something may still be left.
+func (s *Store) withdraw(h *hold, patience time.Duration, blocks func(left []int) bool) []int {
 	answers := s.ballot(unasked)
 	granted := s.ballot(unasked)
 	s.mu.Lock()
@@ -170,14 +170,14 @@ func (s *Store) withdraw(h *hold, patience time.Duration) []int {
 		unsettled := slices.DeleteFunc(slices.Clone(ask), func(i int) bool { return answers[i].settled })
 		return append(unsettled, settling...)
 	}
-	r.collect(ctx, answers, grace, func() bool { return !s.mayBlock(left()) })
+	r.collect(ctx, answers, grace, func() bool { return !blocks(left()) })
 	return left()
 }
 
-// mayBlock reports whether other callers may be refused because of what is left of a hold at some
-// members: at too many of them, or at the one with the queue (see isOutOfTurn).
-func (s *Store) mayBlock(left []int) bool {
-	return s.refuses(len(left)) || slices.Contains(left, slices.IndexFunc(s.members, s.mayHaveQueue))
+// isAtQueue reports whether something is left of a hold at the member with the queue. Then other callers
+// may be refused (see isOutOfTurn).
+func (s *Store) isAtQueue(left []int) bool {
+	return slices.Contains(left, slices.IndexFunc(s.members, s.mayHaveQueue))
 }
 
 // freeAt begins to release h at the members with the given indexes. Under [All], it goes from the
