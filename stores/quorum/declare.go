@@ -211,10 +211,10 @@ func (t *try) lose(ctx context.Context, cause error) error {
 	if t.swap && !s.refuses(count(t.answers, gone)) {
 		return t.swapOpen(cause)
 	}
-	// What is left may block other callers. At the member with the queue alone, that counts only for a
-	// caller that gives up. Any other one tries again, and must not be told that the outcome is uncertain
-	// because that member is silent.
-	blocks := func(left []int) bool { return s.refuses(len(left)) || ctx.Err() != nil && s.isAtQueue(left) }
+	// What is left may block other callers, even at one member: it may be the one whose queue another
+	// process uses (see isOutOfTurn). That counts only for a caller that gives up. Any other one tries
+	// again, and must not be told that the outcome is uncertain because one member is silent.
+	blocks := func(left []int) bool { return s.refuses(len(left)) || ctx.Err() != nil && len(left) > 0 }
 	left := s.withdraw(t.h, t.round.timeout, blocks)
 	for i := range t.answers {
 		// Other callers get no grant from a member that may still have the hold. They also get none

@@ -71,13 +71,9 @@ var (
 	errCrowded    = fmt.Errorf("%w: it has too many unsettled releases", driver.ErrUnavailable)
 )
 
-// hasQueue reports whether Wait may stand in the queue of m now.
+// hasQueue reports whether Wait may stand in the queue of m. Under [All], every caller asks the
+// first member first, so no other queue is of use.
 func (s *Store) hasQueue(m *member) bool {
-	return s.mayHaveQueue(m) && !m.failing.Load() && s.clock.Now() >= driver.Instant(m.avoided.Load())
-}
-
-// mayHaveQueue reports whether callers stand in the queue of m while it works. Under [All], every
-// caller asks the first member first, so no other queue is of use.
-func (s *Store) mayHaveQueue(m *member) bool {
-	return s.guarantees.Lease && m.waiter != nil && (s.rule == Majority || m.index == 0)
+	return s.guarantees.Lease && m.waiter != nil && !m.failing.Load() && (s.rule == Majority || m.index == 0) &&
+		s.clock.Now() >= driver.Instant(m.avoided.Load())
 }

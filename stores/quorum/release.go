@@ -174,12 +174,6 @@ func (s *Store) withdraw(h *hold, patience time.Duration, blocks func(left []int
 	return left()
 }
 
-// isAtQueue reports whether something is left of a hold at the member with the queue. Then other callers
-// may be refused (see isOutOfTurn).
-func (s *Store) isAtQueue(left []int) bool {
-	return slices.Contains(left, slices.IndexFunc(s.members, s.mayHaveQueue))
-}
-
 // freeAt begins to release h at the members with the given indexes. Under [All], it goes from the
 // last member to the first. Callers ask the first member first. A caller that finds the first
 // member free should find all the others free, too.
