@@ -14,7 +14,7 @@ import (
 func coreRows() []Row {
 	always := server.RedisOptions{Persist: true}
 	dies := []string{"flushall", "clock jump", "restart without data", backupKind}
-	edited := []string{"rows deleted", "clock jump", backupKind, fileReplaced}
+	edited := []string{rowsDeleted, "clock jump", backupKind, fileReplaced}
 	return []Row{
 		{"memory", "all of it: nothing outside of the process can fail", nil, built(memory)},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, built(files)},

@@ -36,7 +36,7 @@ func (row *Row) Run(ctx context.Context, o Options) (r *soak.Run, out *soak.Outc
 	if err != nil {
 		return nil, nil, err
 	}
-	site.older = o.Older
+	site.older, site.seed = o.Older, o.Seed
 	defer func() {
 		if bad := site.End(); err == nil {
 			err = bad

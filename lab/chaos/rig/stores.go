@@ -62,7 +62,7 @@ func storeRows() []Row {
 	always := server.RedisOptions{Persist: true}
 	lossy := []string{"flushall", "clock jump"}
 	dies := append(slices.Clone(lossy), "restart without data", backupKind)
-	edited := []string{"rows deleted", "clock jump", backupKind, fileReplaced}
+	edited := []string{rowsDeleted, "clock jump", backupKind, fileReplaced}
 	return []Row{
 		{"memory", "all of it: nothing outside of the process can fail", nil, built(memory)},
 		{"file", "all but removing the lock files", []string{"remove lock file"}, built(files)},
