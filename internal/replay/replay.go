@@ -8,8 +8,11 @@
 //
 //	PADLOCK_RECORD='s3://my-bucket/padlock-test/?region=eu-central-1' go test -run TestRecorded ./stores/s3store
 //
+// Another service of the same kind gets a file of its own: with PADLOCK_RECORD_AS=r2 the recording is
+// s3-r2.json. TestRecorded plays all files of its kind.
+//
 // A recording has no secret: of the headers it keeps only those in the lists below. The name of the
-// bucket, table or namespace becomes "padlock-test".
+// bucket, table or namespace becomes "padlock-test", and the host of the endpoint "localhost".
 package replay
 
 import (
@@ -25,11 +28,18 @@ import (
 	"sync"
 )
 
-// variable is the variable of the environment that asks for a new recording.
-const variable = "PADLOCK_RECORD"
+// variable is the variable of the environment that asks for a new recording, and nameVariable has the
+// name of its service, if it is not the one of Test.File.
+const (
+	variable     = "PADLOCK_RECORD"
+	nameVariable = "PADLOCK_RECORD_AS"
+)
 
-// place is what stands in a recording for the bucket, table or namespace.
-const place = "padlock-test"
+// place is what stands in a recording for the bucket, table or namespace, and host for the endpoint.
+const (
+	place = "padlock-test"
+	host  = "localhost"
+)
 
 var (
 	requestHeaders = []string{"If-Match", "If-None-Match", "X-Goog-If-Generation-Match", "X-Amz-Target"}
@@ -62,8 +72,8 @@ type exchange struct {
 
 // A recorder is a transport that sends requests to a service, and keeps what it answers.
 type recorder struct {
-	next http.RoundTripper
-	name string // of the true place
+	next   http.RoundTripper
+	public *strings.Replacer // replaces the names of the true place
 
 	mu   sync.Mutex
 	kept recording
@@ -85,7 +95,7 @@ func (r *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	p.Body = io.NopCloser(bytes.NewReader(body))
 	e := &exchange{Asked: asked(q), Sent: masked(sent), Status: p.StatusCode, Header: kept(p.Header, replyHeaders), Body: private.ReplaceAllString(string(body), "")}
 	for _, text := range []*string{&e.Asked, &e.Sent, &e.Body} {
-		*text = strings.ReplaceAll(*text, r.name, place)
+		*text = r.public.Replace(*text)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 
 // A Test is a store that is tested with a recording.
 type Test struct {
-	File string // the recording
+	File string // the recording; those of other services of this kind stand beside it
 	// Place is the URL of the place in the stand-in.
 	Place string
 	// StandIn is the service of a recording that is made without an account.
@@ -41,21 +43,47 @@ func Run(t *testing.T, test Test) {
 	case where.Scheme == at.Scheme:
 		r.next, at = http.DefaultTransport, where
 	case where.Path != "stand-in":
-		play(t, test)
+		test.playAll(t)
 		return
 	}
-	r.name = at.Host
+	shown := published(at)
+	r.public = strings.NewReplacer(namesOf(at, shown)...)
 	use(t, func(ctx context.Context) (driver.Store, error) { return test.Open(ctx, at, at == where, r) })
 	if t.Failed() {
 		return
 	}
-	shown := *at
-	shown.Host = place
 	r.kept.Place = shown.String()
-	if err := write(test.File, r.kept); err != nil {
+	file := test.File
+	if name := os.Getenv(nameVariable); name != "" {
+		file = strings.TrimSuffix(file, ".json") + "-" + name + ".json"
+	}
+	if err := write(file, r.kept); err != nil {
 		t.Fatal(err)
 	}
 }
+
+// published returns the URL of a place as it stands in a recording.
+func published(at *url.URL) *url.URL {
+	shown, q := *at, at.Query()
+	shown.Host = place
+	if q.Has(endpoint) {
+		q.Set(endpoint, "http://"+host)
+		shown.RawQuery = q.Encode()
+	}
+	return &shown
+}
+
+// namesOf returns each name of a place, and after it the one that stands in a recording.
+func namesOf(at, shown *url.URL) []string {
+	names := []string{at.Host, shown.Host}
+	if service, err := url.Parse(at.Query().Get(endpoint)); err == nil && service.Host != "" {
+		names = append(names, service.Host, host)
+	}
+	return names
+}
+
+// endpoint is the parameter of a URL that says where the service is.
+const endpoint = "endpoint"
 
 // inMemory is the transport to a stand-in.
 type inMemory struct{ http.Handler }
@@ -71,8 +99,18 @@ func (m inMemory) RoundTrip(q *http.Request) (*http.Response, error) {
 	return p, nil
 }
 
-func play(t *testing.T, test Test) {
-	kept, err := read(test.File)
+func (test Test) playAll(t *testing.T) {
+	files, err := filepath.Glob(strings.TrimSuffix(test.File, ".json") + "*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there is no recording ", test.File, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { test.play(t, file) })
+	}
+}
+
+func (test Test) play(t *testing.T, file string) {
+	kept, err := read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
