@@ -19,7 +19,7 @@ func TestFunctions(t *testing.T) {
 		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
 		"docs/ask.md":              "internal/integration/pages/ask_test.go",
 		"docs/election.md":         "internal/integration/pages/ask_test.go",
-		"docs/leader-database.md":  "internal/integration/pages/ask_test.go",
+		"docs/leader-database.md":  "internal/integration/pages/ask_test.go examples/leader/main.go",
 		"docs/stores/sql.md":       "internal/integration/pages/testdata/transaction.go.txt",
 	}
 	shown := map[string]int{}
@@ -28,12 +28,16 @@ func TestFunctions(t *testing.T) {
 		if !known || !strings.HasPrefix(b.text, "func ") {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, test))
-		if err != nil {
-			t.Fatal(err)
+		var text strings.Builder
+		for name := range strings.FieldsSeq(test) {
+			part, err := os.ReadFile(filepath.Join(root, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.Write(part)
 		}
 		shown[b.page]++
-		if !strings.Contains(string(text), "\n"+b.text) {
+		if !strings.Contains(text.String(), "\n"+b.text) {
 			t.Errorf("%s does not have this text of %s:\n%s", test, b.page, b.text)
 		}
 	}
