@@ -14,8 +14,6 @@ func TestFunctions(t *testing.T) {
 	tests := map[string]string{
 		"docs/from-redis-locks.md": "internal/integration/peers/both_test.go",
 		"docs/stores/etcd.md":      "stores/etcdstore/client_test.go",
-		"docs/stores/zookeeper.md": "stores/zkstore/client_test.go",
-		"docs/stores/mongodb.md":   "stores/mongostore/client_test.go",
 		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
 		"docs/ask.md":              "internal/integration/pages/ask_test.go",
 		"docs/election.md":         "internal/integration/pages/ask_test.go",
