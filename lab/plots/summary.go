@@ -128,8 +128,6 @@ var summaries = map[string]summary{
 	}},
 	"redis": {[]string{"padlock", "rueidislock", "redislock", "redsync", "bare limit"}, []summaryRow{
 		redisRow("one caller: µs for a lock", aloneName, "p50 us", "limit-rueidis-1conn"),
-		redisRow("64 goroutines, a name each: client's processor, µs", "uncontended, 64 goroutines", "client us", ""),
-		redisRow("the same: server's processor, µs", "uncontended, 64 goroutines", "server us", ""),
 		redisRow("64 waiters, a client each: ms until each had the lock once", drainName, "total_ms", "limit-blpop-tcp"),
 		redisRow("the same: commands for a hand-over", drainName, "cmds", "limit-blpop-tcp"),
 		redisRow("16 processes, one name: hand-overs a second", "procs, 16 processes", "hand-offs/s", "limit-blpop-tcp"),
