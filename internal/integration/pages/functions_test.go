@@ -12,13 +12,12 @@ import (
 // text.
 func TestFunctions(t *testing.T) {
 	tests := map[string]string{
-		"docs/from-redis-locks.md": "internal/integration/peers/both_test.go",
-		"docs/stores/etcd.md":      "stores/etcdstore/client_test.go",
-		"docs/only-postgres.md":    "internal/integration/pages/recipes_test.go",
-		"docs/ask.md":              "internal/integration/pages/ask_test.go",
-		"docs/election.md":         "internal/integration/pages/ask_test.go",
-		"docs/leader-database.md":  "internal/integration/pages/ask_test.go examples/leader/main.go",
-		"docs/stores/sql.md":       "internal/integration/pages/testdata/transaction.go.txt",
+		"docs/stores/etcd.md":     "stores/etcdstore/client_test.go",
+		"docs/only-postgres.md":   "internal/integration/pages/recipes_test.go",
+		"docs/ask.md":             "internal/integration/pages/ask_test.go",
+		"docs/election.md":        "internal/integration/pages/ask_test.go",
+		"docs/leader-database.md": "internal/integration/pages/ask_test.go examples/leader/main.go",
+		"docs/stores/sql.md":      "internal/integration/pages/testdata/transaction.go.txt",
 	}
 	shown := map[string]int{}
 	for _, b := range blocks(t, "go") {
