@@ -105,7 +105,8 @@ func (c *Certificate) details(b *strings.Builder, name string) {
 			fmt.Fprintf(b, "- and %d more questions broke\n", len(broken)-i)
 			break
 		}
-		bullet(b, fmt.Sprintf("broke `%s`: %s. Seen: %s", q.Name, strings.TrimSuffix(q.Asked, "."), firstLine(q.Seen)))
+		asked, _, _ := strings.Cut(q.Asked, ". ") // the file has all of it
+		bullet(b, fmt.Sprintf("broke `%s`: %s. Seen: %s", q.Name, strings.TrimSuffix(asked, "."), firstLine(q.Seen)))
 	}
 	for _, f := range advice {
 		bullet(b, fmt.Sprintf("as it was set up, %s: %s; %s", f.Name, f.Value, f.Advice))
