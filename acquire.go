@@ -35,8 +35,9 @@ import (
 //
 // If Acquire gives up waiting, errors.Is(err, ErrHeld) is true if the name is known to be held, and
 // errors.Is(err, ctx.Err()) is true if ctx has ended. If the store cannot be reached at the start,
-// Acquire returns ErrUnavailable at once. If the store becomes unreachable during the wait, Acquire
-// waits up to 30 s for the store to come back.
+// Acquire does not wait for it and returns ErrUnavailable: at once if the connection is refused, after
+// 3 to 6 s if the server is silent. If the store becomes unreachable during the wait, Acquire waits up
+// to 30 s for the store to come back.
 func (l *Locker) Acquire(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return lockOf(l.acquire(ctx, name, method{op: OpAcquire}, opts))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // onNoPage are programs of which a page shows at most the lines that matter.
-var onNoPage = []string{"leader", "metrics", "shop", "terraform-backend"}
+var onNoPage = []string{"leader", "metrics", "shop", "terraform-backend", "web-page"}
 
 var program = regexp.MustCompile("(?s)```go\n(package main\n.*?\n)```\n")
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -76,10 +77,12 @@ func (c *Certificate) Version() string {
 // service returns the kind of store and the version of the service.
 func (c *Certificate) service() string { return strings.TrimSpace(c.Kind + " " + c.Version()) }
 
-// Conditions returns the facts with an advice.
+// Conditions returns the facts with an advice, except those for which a question broke, which says the
+// same.
 func (c *Certificate) Conditions() (all []Fact) {
 	for _, f := range c.Service {
-		if f.Advice != "" {
+		broke := slices.ContainsFunc(c.with(Broke), func(q *Question) bool { return q.Name == "settings/"+f.Name })
+		if f.Advice != "" && !broke {
 			all = append(all, f)
 		}
 	}

@@ -79,6 +79,25 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A setting that broke a question is said once, and without the class of the error.
+func TestWhatBrokeIsPlain(t *testing.T) {
+	t.Parallel()
+	c := example()
+	c.Service = append(c.Service, Fact{"eviction", "allkeys-lru", "set noeviction"})
+	c.Questions = append(c.Questions, Question{Name: "settings/eviction", Asked: "no lock is evicted", Verdict: Broke,
+		Seen: []string{"invalid parameter: eviction is allkeys-lru: set noeviction"}})
+	var shown, page strings.Builder
+	if err := c.Show(&shown); err != nil {
+		t.Fatal(err)
+	}
+	c.details(&page, "redis")
+	for name, text := range map[string]string{"show": shown.String(), "page": page.String()} {
+		if n := strings.Count(text, "allkeys-lru"); n != 1 || strings.Contains(text, "invalid parameter") {
+			t.Errorf("%s names the setting %d times:\n%s", name, n, text)
+		}
+	}
+}
+
 func TestShow(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/padlock-go/padlock/driver"
 )
 
 // marks are around the part of the page that is made.
@@ -20,7 +22,7 @@ func Fill(page, dir string) (string, error) {
 		return "", err
 	}
 	var table, details strings.Builder
-	table.WriteString("| service | verdict | questions: held, broke, not asked | 16 writers at once | under faults | made on |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| service | verdict | questions: held, broke, not asked | 16 writers at once: rounds, grants, refused | under faults: grants, faults | made on, load before |\n|---|---|---|---|---|---|\n")
 	for _, path := range paths {
 		c, err := Read(path)
 		if err != nil {
@@ -72,13 +74,13 @@ func (c *Certificate) counts(name, format string, what ...string) string {
 func (c *Certificate) row(b *strings.Builder, file string) {
 	made := c.Made.Format(time.DateOnly)
 	if _, load, ok := strings.Cut(c.Machine, ", load "); ok {
-		made += ", load " + load
+		made += ", " + strings.TrimSuffix(load, " before")
 	}
 	fmt.Fprintf(b, "| [%s](certified/%s), %s | %s | %d, %d, %d | %s | %s | %s |\n",
 		strings.TrimSuffix(file, ".json"), file, c.service(), marked(c.Verdict),
 		len(c.with(Held)), len(c.with(Broke)), len(c.with(NotAsked)),
-		c.counts("conditions/16", "%d rounds, %d grants, %d refused", "rounds", "grants", "refused"),
-		c.counts("soak", "%d grants, %d faults", "grants", "faults"), made)
+		c.counts("conditions/16", "%d, %d, %d", "rounds", "grants", "refused"),
+		c.counts("soak", "%d, %d", "grants", "faults"), made)
 }
 
 func marked(v Verdict) string {
@@ -103,7 +105,8 @@ func (c *Certificate) details(b *strings.Builder, name string) {
 			fmt.Fprintf(b, "- and %d more questions broke\n", len(broken)-i)
 			break
 		}
-		bullet(b, fmt.Sprintf("broke `%s`: %s. Seen: %s", q.Name, strings.TrimSuffix(q.Asked, "."), firstLine(q.Seen)))
+		asked, _, _ := strings.Cut(q.Asked, ". ") // the file has all of it
+		bullet(b, fmt.Sprintf("broke `%s`: %s. Seen: %s", q.Name, strings.TrimSuffix(asked, "."), firstLine(q.Seen)))
 	}
 	for _, f := range advice {
 		bullet(b, fmt.Sprintf("as it was set up, %s: %s; %s", f.Name, f.Value, f.Advice))
@@ -115,7 +118,13 @@ func firstLine(lines []string) string {
 		return "see the file"
 	}
 	first, _, _ := strings.Cut(lines[0], "\n")
-	return first
+	return plain(first)
+}
+
+// plain returns what was seen without the class of the error, which says nothing to a reader who did
+// not write the call.
+func plain(seen string) string {
+	return strings.TrimPrefix(seen, driver.ErrInvalid.Error()+": ")
 }
 
 // bullet writes an item of a list, wrapped as all pages are.

@@ -16,7 +16,7 @@ func (c *Certificate) Show(w io.Writer) error {
 	for _, q := range c.with(Broke) {
 		fmt.Fprintf(b, "\nBROKE  %s: %s\n", q.Name, q.Asked)
 		for _, line := range q.Seen {
-			fmt.Fprintf(b, "       seen:   %s\n", strings.ReplaceAll(line, "\n", "\n               "))
+			fmt.Fprintf(b, "       seen:   %s\n", strings.ReplaceAll(plain(line), "\n", "\n               "))
 		}
 		fmt.Fprintf(b, "       repeat: %s\n", q.Repeat)
 	}

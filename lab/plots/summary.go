@@ -11,8 +11,8 @@ import (
 // The experiments of several summaries.
 const (
 	aloneName = "one caller, on processors of their own"
+	drainName = "drain, a client each, 64 waiters"
 	zkAlone   = "pair, ZooKeeper, 1 goroutines"
-	zkCrowd   = "pair, ZooKeeper, 16 goroutines"
 	zkDrain   = "drain, ZooKeeper, 64 waiters"
 	zkPeer    = "go-zookeeper Lock"
 )
@@ -28,11 +28,12 @@ type summaryRow struct {
 	cells []cell
 }
 
-// A cell is a figure of an experiment, times a factor if that is not 0. The zero cell stands for
-// nothing to compare with.
+// A cell is a figure of an experiment, times a factor if that is not 0, or with rate how often a time
+// in µs fits into a second. The zero cell stands for nothing to compare with.
 type cell struct {
 	experiment, row, column string
 	factor                  float64
+	rate                    bool
 }
 
 // write returns the summary as a Markdown table. It is empty if the run lacks one of the figures.
@@ -49,11 +50,20 @@ func (s summary) write(all run) string {
 			if c.factor != 0 {
 				x *= c.factor
 			}
+			if c.rate {
+				x = threeDigits(1e6 / x)
+			}
 			fmt.Fprintf(&b, " %s |", measure.Figure(x))
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// threeDigits rounds x, which is 100 or more, to three significant digits.
+func threeDigits(x float64) float64 {
+	unit := math.Pow(10, math.Floor(math.Log10(x))-2)
+	return math.Round(x/unit) * unit
 }
 
 // across returns a row whose cells are several rows of one experiment.
@@ -69,17 +79,28 @@ func across(label, experiment, column string, rows ...string) summaryRow {
 	return r
 }
 
-// times multiplies the figures of a row.
-func (r summaryRow) times(factor float64) summaryRow {
-	for i := range r.cells {
-		if r.cells[i] != (cell{}) {
-			r.cells[i].factor = factor
-		}
-	}
-	return r
+// storeRow compares a store with another library: a free lock, which gives the rate, and a hand-over.
+// A row is "" where there is none; the factor makes µs of a figure.
+func storeRow(label string, free, handOver times) summaryRow {
+	lock := free.cell(free.store)
+	rate := lock
+	rate.rate = true
+	return summaryRow{label, []cell{lock, rate, handOver.cell(handOver.store), free.cell(free.peer), handOver.cell(handOver.peer)}}
 }
 
-var againstPeers = []string{"padlock", "the next library", "bare limit"}
+// times are those of a store and of another library, its peer, in one experiment.
+type times struct {
+	experiment, column string
+	factor             float64
+	store, peer        string
+}
+
+func (t times) cell(row string) cell {
+	if row == "" {
+		return cell{}
+	}
+	return cell{experiment: t.experiment, row: row, column: t.column, factor: t.factor}
+}
 
 // redisRow compares the libraries on Redis. The row of the limit is "" where there is none.
 func redisRow(label, experiment, column, limit string) summaryRow {
@@ -88,41 +109,29 @@ func redisRow(label, experiment, column, limit string) summaryRow {
 
 // summaries are the tables of docs/performance.md, by their marks.
 var summaries = map[string]summary{
-	"without-a-server": {againstPeers, []summaryRow{
-		across("lock and unlock a file (gofrs/flock)", "file, uncontended", "ns/op", "filestore (driver)", "gofrs/flock", "").times(1e-3),
-		across("hand a file over among 400 processes (flock(2))", "file, waiting processes", "µs/hand-over",
-			"padlock over filestore, 400", "", "blocking flock(2), 400"),
-		across("lock and unlock in memory (a channel)", "memory, uncontended", "ns/op", "padlock over memstore", "", "channel semaphore").times(1e-3),
-		across("hand over among 1,000 goroutines (a channel)", "memory, 1000 waiting goroutines", "ns/hand-over",
-			"padlock over memstore", "", "unbuffered channel").times(1e-3),
+	"each-store": {[]string{"a lock and its release, µs", "locks a second", "a hand-over, µs", "another library: a lock, µs", "a hand-over, µs"}, []summaryRow{
+		storeRow("memory (a channel)", times{"memory, uncontended", "ns/op", 1e-3, "padlock over memstore", "channel semaphore"},
+			times{"memory, 1000 waiting goroutines", "ns/hand-over", 1e-3, "padlock over memstore", "unbuffered channel"}),
+		storeRow("files (gofrs/flock; flock(2))", times{"file, uncontended", "ns/op", 1e-3, "filestore (driver)", "gofrs/flock"},
+			times{"file, waiting processes", "µs/hand-over", 0, "padlock over filestore, 400", "blocking flock(2), 400"}),
+		storeRow("Redis (redislock)", times{aloneName, "p50 us", 0, "padlock", "redislock-lin10"},
+			times{drainName, "total_ms", 1e3 / 64, "padlock", "redislock-lin10"}),
+		storeRow("PostgreSQL (SKIP LOCKED by hand)", times{"pair, PostgreSQL", "p50 us", 0, "sqlstore", "SKIP LOCKED by hand"},
+			times{"drain, 64 waiters", "hand p50 us", 0, "processes: 16", ""}),
+		storeRow("SQLite", times{"pair, SQLite", "p50 us", 0, "sqlstore", ""}, times{}),
+		storeRow("PostgreSQL's advisory locks", times{"pair, advisory locks", "p50 us", 0, "pgadvisory", ""}, times{}),
+		storeRow("MariaDB's named locks", times{"pair, named locks of MariaDB", "p50 us", 0, "mysqladvisory", ""}, times{}),
+		storeRow("etcd (`concurrency.Mutex`)", times{"pair, etcd", "p50 us", 0, "etcdstore", "concurrency.Mutex"},
+			times{"drain, etcd, 64 waiters", "hop us", 0, "etcdstore", "concurrency.Mutex"}),
+		storeRow("ZooKeeper (go-zookeeper's Lock)", times{zkAlone, "us", 0, "zkstore", zkPeer},
+			times{zkDrain, "total_ms", 1e3 / 64, "zkstore", zkPeer}),
 	}},
 	"redis": {[]string{"padlock", "rueidislock", "redislock", "redsync", "bare limit"}, []summaryRow{
 		redisRow("one caller: µs for a lock", aloneName, "p50 us", "limit-rueidis-1conn"),
-		redisRow("64 goroutines, a name each: client's processor, µs", "uncontended, 64 goroutines", "client us", ""),
-		redisRow("the same: server's processor, µs", "uncontended, 64 goroutines", "server us", ""),
-		redisRow("64 waiters, a client each: ms until each had the lock once", "drain, a client each, 64 waiters", "total_ms", "limit-blpop-tcp"),
-		redisRow("the same: commands for a hand-over", "drain, a client each, 64 waiters", "cmds", "limit-blpop-tcp"),
+		redisRow("64 waiters, a client each: ms until each had the lock once", drainName, "total_ms", "limit-blpop-tcp"),
+		redisRow("the same: commands for a hand-over", drainName, "cmds", "limit-blpop-tcp"),
 		redisRow("16 processes, one name: hand-overs a second", "procs, 16 processes", "hand-offs/s", "limit-blpop-tcp"),
 		redisRow("the same: longest wait, ms", "procs, 16 processes", "longest ms", "limit-blpop-tcp"),
 		redisRow("50 processes wait: commands a second", "50 processes blocked for 10s", "cmds/s", ""),
-	}},
-	"sql": {againstPeers, []summaryRow{
-		across("PostgreSQL (SKIP LOCKED by hand; two statements)", "pair, PostgreSQL", "p50 us", "sqlstore", "SKIP LOCKED by hand", "two statements"),
-		across("SQLite (two statements)", "pair, SQLite", "p50 us", "sqlstore", "", "two statements"),
-		across("PostgreSQL's advisory locks (lock, fence, unlock)", "pair, advisory locks", "p50 us", "pgadvisory", "", "try, upsert and unlock"),
-		across("the same without fences", "pair, advisory locks", "p50 us", "pgadvisory, no fence", "", "try and unlock"),
-		across("MariaDB's named locks (lock, fence, unlock)", "pair, named locks of MariaDB", "p50 us", "mysqladvisory", "", "GET_LOCK, upsert and RELEASE_LOCK"),
-		across("the same without fences", "pair, named locks of MariaDB", "p50 us", "mysqladvisory, no fence", "", "GET_LOCK and RELEASE_LOCK"),
-		across("PostgreSQL, a hand-over among 16 processes (NOTIFY)", "drain, 64 waiters", "hand p50 us",
-			"processes: 16", "", "bare NOTIFY and two updates: 16"),
-	}},
-	"etcd": {againstPeers, []summaryRow{
-		across("a free lock", "pair, etcd", "p50 us", "etcdstore", "concurrency.Mutex", "Txn + Delete"),
-		across("a hand-over, 64 waiters", "drain, etcd, 64 waiters", "hop us", "etcdstore", "concurrency.Mutex", "etcd-watch (no lock)"),
-	}},
-	"zookeeper": {againstPeers, []summaryRow{
-		across("a free lock", zkAlone, "us", "zkstore", zkPeer, ""),
-		across("a free lock, 16 callers", zkCrowd, "us", "zkstore", zkPeer, ""),
-		across("a hand-over, 64 waiters", zkDrain, "total_ms", "zkstore", zkPeer, "zk-watch").times(1e3 / 64),
 	}},
 }

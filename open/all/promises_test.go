@@ -80,13 +80,13 @@ func pageRow(page, name string) []string {
 func endOf(name string, g *driver.Guarantees) string {
 	switch {
 	case g.Bound == driver.BoundToProcess:
-		return "its release or the process"
+		return "the process"
 	case g.Bound == driver.BoundToConnection && name == "zkstore":
-		return "its release or its session"
+		return "its session"
 	case g.Bound == driver.BoundToConnection:
-		return "its release or its connection"
+		return "its connection"
 	}
-	return "its release or its time"
+	return "its time"
 }
 
 func fitsRestart(cell string, g *driver.Guarantees) bool {

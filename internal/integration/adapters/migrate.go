@@ -9,6 +9,7 @@ import (
 	"github.com/padlock-go/padlock"
 )
 
+// migrateAll calls open for a new Migrate each time; its database is the caller's to close.
 func migrateAll(ctx context.Context, locker *padlock.Locker, open func() (*migrate.Migrate, error)) error {
 	return locker.Do(ctx, "migrations:shop", func(ctx context.Context) error {
 		m, err := open() // a new one: after a stop, Up of the same one does nothing and returns nil

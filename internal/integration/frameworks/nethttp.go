@@ -18,7 +18,7 @@ func withNetHTTP(mux *http.ServeMux, sessions *session.Manager) http.Handler {
 	mux.HandleFunc("POST /note/{key}", func(w http.ResponseWriter, r *http.Request) {
 		session.From(r.Context()).Put(r.PathValue("key"), r.FormValue("text"))
 	})
-	exclusive := sessions.With(session.Exclusive) // one request of a session after the other
+	exclusive := sessions.With(session.Exclusive)
 	mux.Handle("POST /order", exclusive(http.HandlerFunc(order)))
 	return sessions.Middleware(mux)
 }

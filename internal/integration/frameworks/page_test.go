@@ -7,18 +7,12 @@ import (
 	"testing"
 )
 
-// TestPageHasTheCode: the lines that the page shows are those that the tests run. It has the whole
-// code of two routers. Of the others it has a row with the lines that differ.
+// TestPageHasTheCode: the lines that the page shows are those that the tests run. Of each router it
+// has a row with the lines that differ.
 func TestPageHasTheCode(t *testing.T) {
 	t.Parallel()
 	page := readPage(t, "frameworks.md")
-	for _, name := range []string{"nethttp.go", "gin.go"} {
-		_, code, ok := strings.Cut(readCode(t, name), "\n)\n\n") // after the imports
-		if !ok || !strings.Contains(page, "```go\n"+code+"```\n") {
-			t.Errorf("the page does not have the code of %s", name)
-		}
-	}
-	for _, name := range []string{"chi.go", "mux.go", "echo.go"} {
+	for _, name := range []string{"nethttp.go", "chi.go", "mux.go", "gin.go", "echo.go"} {
 		_, row, ok := strings.Cut(page, "/"+name+") |")
 		row, _, _ = strings.Cut(row, "\n")
 		lines := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row, -1)

@@ -357,7 +357,7 @@ func TestLeaderDatabaseProgram(t *testing.T) {
 	t.Parallel()
 	srv := server.Postgres(t, server.PostgresOptions{})
 	db := openPostgres(t, srv)
-	first := build(t, "docs/leader-database.md")
+	first := buildFile(t, "examples/leader/main.go")
 	second := program(first.Dir)
 	for i, cmd := range []*exec.Cmd{first, second} {
 		cmd.Env = append(os.Environ(), "DATABASE_URL="+srv.URL())

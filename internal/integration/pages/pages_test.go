@@ -426,10 +426,19 @@ func answers(addr string) error {
 	return err
 }
 
-// The page of docs/web.md is shown to somebody who knows the password, and to nobody else. A
-// browser asks for it.
+// The program of docs/web.md, which has the lines of the page, shows the locks to somebody who knows
+// the password, and to nobody else. A browser asks for it.
 func TestWebProgram(t *testing.T) {
-	cmd, addr := build(t, "docs/web.md"), freeAddress(t)
+	text, err := os.ReadFile(filepath.Join(root, "examples/web-page/main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks(t, "go") {
+		if b.page == "docs/web.md" && !strings.Contains(strings.ReplaceAll(string(text), "\n\t", "\n"), "\n"+b.text) {
+			t.Errorf("the program does not have this text of %s:\n%s", b.page, b.text)
+		}
+	}
+	cmd, addr := buildFile(t, "examples/web-page/main.go"), freeAddress(t)
 	open := program(cmd.Dir)
 	open.Env = append(os.Environ(), "LISTEN=nowhere") // a program that goes on ends there
 	if out, err := open.CombinedOutput(); err == nil || !strings.Contains(string(out), "LOCKS_PASSWORD") {

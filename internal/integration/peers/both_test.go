@@ -17,7 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// both takes the lock of redsync, extends it at each tick, and takes padlock's lock inside of it.
+// both takes the lock of redsync, extends it at each tick, and takes padlock's lock inside of it. tick
+// is a time.Tick of this call, of a third of the expiry.
 func both(ctx context.Context, old *redsync.Mutex, locker *padlock.Locker, tick <-chan time.Time, work func(context.Context) error) error {
 	if err := old.LockContext(ctx); err != nil {
 		return err
