@@ -12,12 +12,11 @@ import (
 // text.
 func TestFunctions(t *testing.T) {
 	tests := map[string]string{
-		"docs/stores/etcd.md":     "stores/etcdstore/client_test.go",
-		"docs/only-postgres.md":   "internal/integration/pages/recipes_test.go",
-		"docs/ask.md":             "internal/integration/pages/ask_test.go",
-		"docs/election.md":        "internal/integration/pages/ask_test.go",
-		"docs/leader-database.md": "internal/integration/pages/ask_test.go examples/leader/main.go",
-		"docs/stores/sql.md":      "internal/integration/pages/testdata/transaction.go.txt",
+		"docs/stores/etcd.md":   "stores/etcdstore/client_test.go",
+		"docs/only-postgres.md": "internal/integration/pages/recipes_test.go",
+		"docs/ask.md":           "internal/integration/pages/ask_test.go",
+		"docs/election.md":      "internal/integration/pages/ask_test.go",
+		"docs/stores/sql.md":    "internal/integration/pages/testdata/transaction.go.txt",
 	}
 	shown := map[string]int{}
 	for _, b := range blocks(t, "go") {
@@ -25,16 +24,12 @@ func TestFunctions(t *testing.T) {
 		if !known || !strings.HasPrefix(b.text, "func ") {
 			continue
 		}
-		var text strings.Builder
-		for name := range strings.FieldsSeq(test) {
-			part, err := os.ReadFile(filepath.Join(root, name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text.Write(part)
+		text, err := os.ReadFile(filepath.Join(root, test))
+		if err != nil {
+			t.Fatal(err)
 		}
 		shown[b.page]++
-		if !strings.Contains(text.String(), "\n"+b.text) {
+		if !strings.Contains(string(text), "\n"+b.text) {
 			t.Errorf("%s does not have this text of %s:\n%s", test, b.page, b.text)
 		}
 	}
