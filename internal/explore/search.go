@@ -111,8 +111,9 @@ func (s *search[S]) expand(level []entry[S]) []expansion[S] {
 					return
 				}
 				all[i].edges = s.next(level[i].state)
-				for _, e := range all[i].edges {
-					all[i].sums = append(all[i].sums, s.sum(e.To))
+				all[i].sums = make([]sum, len(all[i].edges))
+				for j, e := range all[i].edges {
+					all[i].sums[j] = s.sum(e.To)
 				}
 			}
 		})

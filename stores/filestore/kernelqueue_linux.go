@@ -57,6 +57,15 @@ type blocked struct {
 	thread int // 0 unless the thread is in flock(2), or just before or after it
 }
 
+// noThread reports whether a waiter must poll because too many threads block. Then one is sought.
+func noThread() bool {
+	none := blockedThreads.Load() >= maxBlocked
+	if none {
+		threadSought.Store(time.Now().UnixNano())
+	}
+	return none
+}
+
 // block makes a thread wait for the lock of c. It returns nil if the waiter must poll.
 func block(c *conn, shared bool) *blocked {
 	if blockedThreads.Add(1) > maxBlocked || !canLeave() {

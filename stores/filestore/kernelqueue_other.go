@@ -12,6 +12,8 @@ var threadSought atomic.Int64
 
 type blocked struct{ over chan error }
 
+func noThread() bool { return true }
+
 func block(*conn, bool) *blocked { return nil }
 
 func (*blocked) leave(*conn) {}

@@ -162,7 +162,7 @@ func (s *Store) reserve(ctx context.Context, w *waiter) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	h, err := s.try(ctx, w.f, w.r, &w.manners)
-	if no, refused := err.(*refusal); refused && *no == (refusal{}) && s.guarantees.FIFO {
+	if no, refused := err.(*refusal); refused && *no == (refusal{}) && s.guarantees.FIFO && !noThread() {
 		h, err = s.queueAndTry(ctx, w)
 	}
 	if err != nil {

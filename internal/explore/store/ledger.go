@@ -164,7 +164,7 @@ func (a *account) until() decide.Time {
 }
 
 // differs compares two answers.
-func differs(what string, got, want any) error {
+func differs[T comparable](what string, got, want T) error {
 	if got == want {
 		return nil
 	}

@@ -22,9 +22,8 @@ const (
 	fenceStep = 4
 )
 
-// times returns the places of all times in a world.
-func (w *world) times() []*decide.Time {
-	at := make([]*decide.Time, 0, 32)
+// times adds the places of all times in a world.
+func (w *world) times(at []*decide.Time) []*decide.Time {
 	for i := range w.s.Holds {
 		at = append(at, &w.s.Holds[i].Until)
 	}
@@ -40,8 +39,9 @@ func (w *world) times() []*decide.Time {
 // normalTimes moves now to base, and keeps of the other times what matters.
 func (w *world) normalTimes() {
 	unit := decide.Time(w.sp.Unit.Microseconds())
-	all := w.times()
-	ticks := make([]decide.Time, 1, 24) // with 0, which is now
+	var room [32]*decide.Time
+	all := w.times(room[:0])
+	ticks := make([]decide.Time, 1, len(room)) // with 0, which is now
 	for _, t := range all {
 		if *t == 0 {
 			continue
@@ -59,7 +59,7 @@ func (w *world) normalTimes() {
 	slices.Sort(ticks)
 	ticks = slices.Compact(ticks)
 	now, _ := slices.BinarySearch(ticks, 0)
-	small := make([]decide.Time, len(ticks))
+	var small [len(room)]decide.Time
 	for i := now + 1; i < len(ticks); i++ {
 		small[i] = small[i-1] + min(2*w.sp.tick(), ticks[i]-ticks[i-1])
 	}
@@ -87,7 +87,7 @@ func (w *world) normalFences() {
 	if w.sp.First > 0 {
 		return // they are near their end, where each number matters
 	}
-	at := []*uint64{&w.s.Fence, &w.l.top}
+	at := append(make([]*uint64, 0, 32), &w.s.Fence, &w.l.top)
 	for i := range w.s.Holds {
 		at = append(at, &w.s.Holds[i].Fence)
 	}
@@ -268,15 +268,14 @@ func (w *world) text() (text string, order [maxTokens]int8) {
 	w.forget()
 	slices.SortFunc(w.flights, func(a, b flight) int { return int(a.verb) - int(b.verb) })
 	var records [maxTokens][]byte
-	var room [maxTokens][48]byte
 	for i := range maxTokens {
 		order[i] = int8(i)
 		if i < w.sp.Tokens {
-			records[i] = w.record(i, room[i][:0])
+			records[i] = w.record(i, w.room.records[i][:0])
 		}
 	}
 	slices.SortStableFunc(order[:w.sp.Tokens], func(a, b int8) int { return bytes.Compare(records[a], records[b]) })
-	c := code{w.sp, make([]byte, 0, 160)}
+	c := code{w.sp, w.room.text[:0]}
 	c.fence(w.s.Fence)
 	c.fence(w.l.top)
 	c.time(w, w.s.Cool)

@@ -122,11 +122,14 @@ func (w *world) send(f flight) {
 	}
 }
 
-// A step is one thing that can happen. It changes the world, and returns the promise that it breaks.
+// A step is one thing that can happen. do changes the world, and returns the promise that it breaks.
 type step struct {
 	label   string
-	do      func(w *world) error
-	request *flight // that arrives, or nil
+	do      func(w *world, s *step) error
+	f       flight
+	at      int  // where f is in the list of those under way
+	arrives bool // f arrives
+	to      decide.Time
 }
 
 // requests calls f for each request that somebody may send.
@@ -146,65 +149,66 @@ func (w *world) requests(list []Verb, each func(f flight)) {
 }
 
 // steps returns everything that can happen.
-func (w *world) steps() (all []step) {
-	add := func(label string, do func(w *world) error) { all = append(all, step{label: label, do: do}) }
-	arrive := func(label string, f flight, do func(w *world)) {
-		all = append(all, step{label, func(w *world) error { do(w); return w.arrive(f) }, &f})
-	}
+func (w *world) steps() []step {
+	all := make([]step, 0, 48)
 	label := func(way int, f flight) string { return labels[way][f.verb][f.tok][f.other] }
 	w.requests(w.sp.Verbs, func(f flight) {
-		arrive(label(now, f), f, func(w *world) { w.send(f) })
+		all = append(all, step{label: label(now, f), f: f, arrives: true, do: func(w *world, s *step) error { w.send(s.f); return w.arrive(s.f) }})
 	})
 	if len(w.flights) < w.sp.Flights {
 		w.requests(w.sp.Late, func(f flight) {
 			if !slices.ContainsFunc(w.flights, f.same) {
-				add(label(sent, f), func(w *world) error { w.send(f); w.flights = append(w.flights, f); return nil })
+				all = append(all, step{label: label(sent, f), f: f, do: func(w *world, s *step) error { w.send(s.f); w.flights = append(w.flights, s.f); return nil }})
 			}
 		})
 	}
 	for i, f := range w.flights {
-		land := func(w *world) { w.flights = slices.Delete(w.flights, i, i+1) }
-		arrive(label(arrives, f), f, land)
-		arrive(label(copied, f), f, func(*world) {})
-		add(label(lost, f), func(w *world) error { land(w); return nil })
+		all = append(all,
+			step{label: label(arrives, f), f: f, at: i, arrives: true, do: func(w *world, s *step) error { w.land(s); return w.arrive(s.f) }},
+			step{label: label(copied, f), f: f, arrives: true, do: func(w *world, s *step) error { return w.arrive(s.f) }},
+			step{label: label(lost, f), at: i, do: func(w *world, s *step) error { w.land(s); return nil }})
 	}
 	if len(w.queue) > 0 {
-		add(hands, func(w *world) error { return w.handOver() })
+		all = append(all, step{label: hands, do: func(w *world, _ *step) error { return w.handOver() }})
 	}
-	return append(all, w.moves()...)
+	return w.moves(all)
 }
+
+// land takes a request from those under way.
+func (w *world) land(s *step) { w.flights = slices.Delete(w.flights, s.at, s.at+1) }
 
 func (f flight) same(g flight) bool { return f.verb == g.verb && f.tok == g.tok && f.other == g.other }
 
-// moves returns the steps of the clock.
-func (w *world) moves() (all []step) {
+// moves adds the steps of the clock.
+func (w *world) moves(all []step) []step {
 	var next decide.Time
-	for _, t := range w.times() {
+	for _, t := range w.times(make([]*decide.Time, 0, 32)) {
 		if *t > w.l.now && (next == 0 || *t < next) {
 			next = *t
 		}
 	}
 	if next == 0 {
-		return nil
+		return all
 	}
-	for label, to := range map[string]decide.Time{before: next - w.sp.tick(), atEnd: next, after: next + w.sp.tick()} {
-		if to > w.l.now {
-			all = append(all, step{label: label, do: func(w *world) error { w.l.now = to; w.s.Trim(w.present()); w.l.tidy(); return nil }})
+	tick := w.sp.tick()
+	for _, s := range [...]step{{label: atEnd, to: next}, {label: after, to: next + tick}, {label: before, to: next - tick}} {
+		if s.to > w.l.now {
+			s.do = func(w *world, s *step) error { w.l.now = s.to; w.s.Trim(w.present()); w.l.tidy(); return nil }
+			all = append(all, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b step) int { return len(a.label) - len(b.label) })
 	return all
 }
 
 // take makes a step on a copy of a world. If the decision panics, that is its broken promise.
-func (w *world) take(s step, c *world) (err error) {
+func (w *world) take(s *step, c *world) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	w.copyTo(c)
-	return s.do(c)
+	return s.do(c, s)
 }
 
 // equals reports whether nothing has changed, as after most refusals.
@@ -233,8 +237,8 @@ func (sp *Space) next(text string) []explore.Edge[string] {
 	all := w.steps()
 	edges := make([]explore.Edge[string], len(all))
 	var c world
-	for i, s := range all {
-		e := &edges[i]
+	for i := range all {
+		s, e := &all[i], &edges[i]
 		if e.Label, e.To, e.Broken = s.label, text, w.take(s, &c); e.Broken == nil && !c.equals(w) {
 			e.To, _ = c.text()
 		}
@@ -265,13 +269,13 @@ func (sp *Space) replay(trace []string, as func(label string, is [maxTokens]int8
 	w := worldOf(sp, sp.start())
 	w.tell, w.is = true, [maxTokens]int8{0, 1, 2, 3}
 	for n, label := range trace {
-		all := append(w.steps(), step{label: looked, do: (*world).look})
+		all := append(w.steps(), step{label: looked, do: func(w *world, _ *step) error { return w.look() }})
 		i := slices.IndexFunc(all, func(s step) bool { return as(s.label, w.is) == label })
 		if i < 0 {
 			return lines, labels, fmt.Errorf("step %d, %q: %w", n+1, label, errNoStep)
 		}
 		var c world
-		err := w.take(all[i], &c)
+		err := w.take(&all[i], &c)
 		line := renamed(all[i].label, w.is)
 		labels = append(labels, line)
 		if c.answer != "" {

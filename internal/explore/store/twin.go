@@ -100,15 +100,17 @@ type comparison struct {
 func (m *comparison) expand(st *standing) error {
 	m.States++
 	st.w.l.wall = uint64(st.w.l.now)
-	for _, s := range st.w.steps() {
+	all := st.w.steps()
+	for i := range all {
+		s := &all[i]
 		next := &standing{w: &world{}, saved: st.saved, named: st.named, way: append(slices.Clip(st.way), s.label)}
 		if err := st.w.take(s, next.w); err != nil {
 			return m.told(next, err)
 		}
-		if s.request != nil {
+		if s.arrives {
 			m.Transitions++
 		}
-		if err := m.follow(st, next, s.request); err != nil {
+		if err := m.follow(st, next, s); err != nil {
 			return m.told(next, err)
 		}
 	}
@@ -122,13 +124,13 @@ func (m *comparison) told(st *standing, err error) error {
 var errApart = errors.New("the twin may differ here, and does")
 
 // follow lets a request arrive at the twin, and keeps the state after it if it is new.
-func (m *comparison) follow(st, next *standing, f *flight) error {
+func (m *comparison) follow(st, next *standing, s *step) error {
 	copied := &world{}
 	next.w.copyTo(copied)
 	key, _ := copied.text()
 	isNew := !m.known[key]
-	if f != nil {
-		c := st.call(f)
+	if s.arrives {
+		c := st.call(&s.f)
 		err := m.compare(st, next, c)
 		if err == errApart {
 			return nil

@@ -64,13 +64,15 @@ type world struct {
 	room    room
 }
 
-// room is for the lists of a world, so that a copy of it needs no memory.
+// room is for the lists and the text of a world, so that a copy of it needs no memory.
 type room struct {
 	holds   [maxTokens + 1]decide.Hold
 	taken   [maxTokens + 1]string
 	spent   [maxTokens + 1]decide.Spent
 	flights [4]flight
 	queue   [maxTokens]place
+	records [maxTokens][48]byte
+	text    [160]byte
 }
 
 var names = [maxTokens]string{"A", "B", "C", "D"}
