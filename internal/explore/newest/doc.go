@@ -20,7 +20,7 @@
 //     for a newer one;
 //   - somebody waits, all goes well, and nobody has had a turn for longer than a lease and the margins
 //     of a lost reply; or a call never returns;
-//   - a holder is not asked although the question of a newer caller is in the store;
+//   - a holder was not asked a second after a newer caller began to wait for the lock;
 //   - a Locker is closed, nothing of it went astray, and it has left more than its record; or, a minute
 //     after the last one was closed, the store has any hold;
 //   - a goroutine is left.
