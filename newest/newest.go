@@ -4,7 +4,7 @@
 // An arrival asks the holder to finish early (padlock.Asked), and takes the turn of all who arrived
 // before it and still wait. An older caller is dropped, with [ErrSuperseded], when a newer one has got
 // the lock, and not when it arrives. So the last one that lives always runs, even if newer ones were
-// cancelled or killed. At most one runs at a time, as with every lock.
+// cancelled or killed before they got the lock. At most one runs at a time, as with every lock.
 //
 // A caller that was paused or cut off from the store for 50 seconds is dropped, too: it cannot know
 // whether a newer one has had the lock.

@@ -12,8 +12,8 @@
 //   - two callers have a turn at once, or a fence does not rise;
 //   - a turn is older than one that was had before, however long its caller was paused;
 //   - a caller gets its turn although a newer one waited when it got the lock, and waits still;
-//   - a caller is dropped, and no newer one has got the lock. Only one that was stopped for longer than
-//     keepLast may be dropped because it could not look;
+//   - a caller is dropped, and no newer one has got the lock. Only one that was stopped for keepLast, less
+//     two lost replies, may be dropped because it could not look;
 //   - a caller whose requests all went well returns another error, or a cancelled one returns an error
 //     that does not tell of its context;
 //   - the newest caller that lives, and whose requests all went well, had no turn and was not dropped

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/internal/safety"
 	"github.com/padlock-go/padlock/newest"
 	"github.com/padlock-go/padlock/storekit/decide"
@@ -90,7 +91,7 @@ func (c *caller) judgeAcquire(err error) error {
 		return safety.FenceRises(w.fence, fence)
 	case errors.Is(err, newest.ErrSuperseded):
 		blind := strings.Contains(err.Error(), "could not look")
-		if blind && c.blind < keepLast || !blind && !newer(func(n *caller) bool { return n.got > 0 }) {
+		if blind && c.blind+2*driver.MaxSilence < keepLast || !blind && !newer(func(n *caller) bool { return n.got > 0 }) {
 			return fmt.Errorf("%s is dropped, and no newer one has got the lock: %w", c.name, err)
 		}
 	case !c.astray && !(c.cancelled && errors.Is(err, context.Canceled)):

@@ -56,7 +56,7 @@ type explorer struct {
 	failed               atomic.Bool
 }
 
-// all makes the runs of some plans, and returns them in their order. One in 64 is made twice.
+// all makes the runs of some plans. One in 64 is made twice, and must be the same.
 func (e *explorer) all(plans [][]deviation) []*run {
 	runs := make([]*run, len(plans))
 	var next atomic.Int64
@@ -64,24 +64,37 @@ func (e *explorer) all(plans [][]deviation) []*run {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(plans)) && !e.failed.Load(); i = next.Add(1) - 1 {
-				r := try(e.T, e.callers, plans[i])
-				if e.runs.Add(1)%64 == 1 && r.broken == nil {
-					if again := try(e.T, e.callers, plans[i]); !slices.Equal(again.trace, r.trace) {
-						r.broken = fmt.Errorf("a second run differs:\n%s", strings.Join(again.trace, "\n"))
-					}
-				}
-				e.steps.Add(int64(len(r.trace)))
-				if r.unheard {
-					e.unheard.Add(1)
-				}
-				if runs[i] = r; r.broken != nil && !e.failed.Swap(true) {
-					e.Errorf("%v\ncallers: %d\n%s\n\n%s", r.broken, e.callers, story(r.plan), strings.Join(r.trace, "\n"))
-				}
+				runs[i] = e.one(int(i), plans[i])
 			}
 		})
 	}
 	group.Wait()
-	return slices.DeleteFunc(runs, func(r *run) bool { return r == nil })
+	if e.failed.Load() {
+		e.FailNow()
+	}
+	return runs
+}
+
+func (e *explorer) one(i int, plan []deviation) *run {
+	r := try(e.T, e.callers, plan)
+	if i%64 == 0 && r.broken == nil {
+		if again := try(e.T, e.callers, plan); !slices.Equal(again.trace, r.trace) || !slices.Equal(again.options, r.options) {
+			r.broken = fmt.Errorf("a second run differs:\n%s", strings.Join(again.trace, "\n"))
+		}
+	}
+	e.runs.Add(1)
+	e.steps.Add(int64(len(r.trace)))
+	if r.unheard {
+		e.unheard.Add(1)
+	}
+	if r.broken != nil && !e.failed.Swap(true) {
+		e.Errorf("%v\ncallers: %d\n%s\n\n%s", r.broken, e.callers, story(r.plan), strings.Join(r.trace, "\n"))
+	}
+	r.trace = nil // there are many runs
+	if n := len(r.options); n > 0 && len(plan) > 1 {
+		r.options = []deviation{r.options[i*31%n]}
+	}
+	return r
 }
 
 // more returns the plans with one deviation more than each of the runs.
@@ -94,30 +107,38 @@ func more(runs []*run) (plans [][]deviation) {
 	return plans
 }
 
-// some draws n of the plans.
-func some(plans [][]deviation, n int) [][]deviation {
-	random := rand.New(rand.NewPCG(20261128, 0))
-	random.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
-	return plans[:min(n, len(plans))]
+var spaces = []struct {
+	name                    string
+	callers, pairs, triples int
+	thorough                bool
+}{
+	{"three", 3, 1500, 0, false},
+	{"three, all pairs", 3, 1 << 30, 10_000, true},
+	{"four", 4, 10_000, 10_000, true},
 }
 
+// TestNewest makes all runs with one deviation, and so many with two and with three, drawn by a seed.
 func TestNewest(t *testing.T) {
-	for _, space := range []struct{ callers, pairs, triples, thoroughPairs int }{{3, 1000, 0, 1 << 30}, {4, 0, 0, 20000}} {
-		t.Run(fmt.Sprintf("%d callers", space.callers), func(t *testing.T) {
+	for _, space := range spaces {
+		t.Run(space.name, func(t *testing.T) {
+			if space.thorough {
+				server.Thorough(t)
+			}
 			e := &explorer{T: t, callers: space.callers}
 			start := time.Now()
-			said := func(what string) {
-				t.Logf("%s: %d runs, %d steps, %d in which nobody had the turn that another was dropped for, %.1f s", what, e.runs.Load(), e.steps.Load(), e.unheard.Load(), time.Since(start).Seconds())
+			said := func(deviations, of int) {
+				t.Logf("%d: %d runs of %d, %d steps, %d in which nobody had the turn that another was dropped for, %.1f s",
+					deviations, e.runs.Swap(0), of, e.steps.Swap(0), e.unheard.Swap(0), time.Since(start).Seconds())
 			}
-			runs := e.all(more(e.all([][]deviation{nil})))
-			said("one deviation")
-			pairs, n := more(runs), space.pairs
-			t.Logf("%d pairs", len(pairs))
-			if server.IsThorough() {
-				n = space.thoroughPairs
+			runs := e.all([][]deviation{nil})
+			for i, most := range []int{1 << 30, space.pairs, space.triples} {
+				plans, random := more(runs), rand.New(rand.NewPCG(20261128, uint64(i)))
+				if most < len(plans) {
+					random.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
+				}
+				runs = e.all(plans[:min(most, len(plans))])
+				said(i+1, len(plans))
 			}
-			runs = e.all(some(pairs, n))
-			said("two")
 		})
 	}
 }

@@ -100,16 +100,18 @@ func (r *request) isRead() bool { return r.op == opWait || strings.HasSuffix(r.o
 
 // canMove reports whether r may arrive now.
 func (s *theStore) canMove(r *request) bool {
-	return r.result == nil && !r.cut && r.due <= s.at() && (r.op != opWait || !s.named(r.name).Excludes(r.token, r.shared, s.now()))
+	return !(r.result != nil && r.paused) && !r.cut && r.due <= s.at() && (r.op != opWait || !s.named(r.name).Excludes(r.token, r.shared, s.now()))
 }
 
 // arrive carries r out, and answers unless err says what the client hears instead.
 func (s *theStore) arrive(r *request, err error) {
-	a := r.do(s.named(r.name), s.now())
-	if err != nil {
-		a = answer{err: err}
+	if r.result != nil {
+		s.answer(r, *r.result)
+	} else if a := r.do(s.named(r.name), s.now()); err == nil {
+		s.answer(r, a)
+	} else {
+		s.answer(r, answer{err: err})
 	}
-	s.answer(r, a)
 }
 
 func (s *theStore) answer(r *request, a answer) {
@@ -119,6 +121,7 @@ func (s *theStore) answer(r *request, a answer) {
 		return
 	}
 	s.remove(r)
+	r.result = nil
 	r.reply <- a
 }
 
@@ -220,7 +223,8 @@ func (c client) Break(ctx context.Context, name string, seen uint64) (uint64, er
 // ask sends r and waits for the answer. Only a wait may take longer than MaxSilence. A caller that is
 // paused or dead neither sends nor hears anything.
 func (c client) ask(ctx context.Context, r *request) answer {
-	c.awaitGate()
+	r.caller, r.reply = c.caller, make(chan answer, 1)
+	c.awaitGate(r)
 	if err := ctx.Err(); err != nil {
 		return answer{err: err}
 	}
@@ -230,7 +234,6 @@ func (c client) ask(ctx context.Context, r *request) answer {
 		patience, cancel = context.WithTimeout(ctx, driver.MaxSilence)
 		defer cancel()
 	}
-	r.caller, r.reply = c.caller, make(chan answer, 1)
 	if !c.send(r) {
 		return answer{err: errDead}
 	}
@@ -239,9 +242,12 @@ func (c client) ask(ctx context.Context, r *request) answer {
 		return a
 	case <-patience.Done():
 	}
-	c.awaitGate()
+	c.awaitGate(r)
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
+	if r.result != nil {
+		c.w.arrive(r, nil)
+	}
 	select {
 	case a := <-r.reply:
 		return a
@@ -250,13 +256,23 @@ func (c client) ask(ctx context.Context, r *request) answer {
 	}
 }
 
-// awaitGate waits while the caller is paused or dead.
-func (c *caller) awaitGate() {
+// A gate stops a goroutine of a caller that is paused or dead.
+type gate struct {
+	*request
+	open chan struct{}
+}
+
+// awaitGate waits while the caller is paused or dead. Then one goroutine after the other goes on.
+func (c *caller) awaitGate(r *request) {
 	c.w.mu.Lock()
-	gate := c.gate
+	g := gate{r, make(chan struct{})}
+	stopped := c.paused || c.dead && !c.w.over
+	if stopped {
+		c.gates = append(c.gates, g)
+	}
 	c.w.mu.Unlock()
-	if gate != nil {
-		<-gate
+	if stopped {
+		<-g.open
 	}
 }
 

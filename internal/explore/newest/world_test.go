@@ -20,6 +20,7 @@ const (
 	turn     = 1500 * time.Millisecond // how long a turn lasts if all goes in order
 	keepLast = 50 * time.Second        // as in newest.go
 	long     = keepLast + 10*time.Second
+	less     = keepLast - 5*time.Second
 	idle     = ttl + 2*driver.MaxSilence // nobody has a turn for longer, if all goes well
 )
 
@@ -37,6 +38,7 @@ type world struct {
 	newest  uint64        // the greatest number that had a turn
 	fence   uint64        // of the last turn
 	closing bool
+	over    bool
 	broken  error
 }
 
@@ -76,8 +78,8 @@ type caller struct {
 	astray  bool          // a request of it went astray, or it was stopped
 	blind   time.Duration // for how long it was stopped
 	until   time.Duration // when it goes on
-	gate    chan struct{} // closed when it goes on
-	touched bool          // something has changed for it
+	gates   []gate
+	touched bool // something has changed for it
 }
 
 type result struct {
@@ -165,6 +167,7 @@ func (w *world) rest() {
 	slices.SortStableFunc(w.fresh, func(a, b *request) int { return strings.Compare(a.String(), b.String()) })
 	w.requests, w.fresh = append(w.requests, w.fresh...), nil
 	for _, c := range w.callers {
+		slices.SortStableFunc(c.gates, func(a, b gate) int { return strings.Compare(a.String(), b.String()) })
 		select {
 		case r := <-c.results:
 			w.breaks(c.collect(r))
@@ -177,8 +180,11 @@ func (w *world) rest() {
 // next returns what happens next in order.
 func (w *world) next() (step, bool) {
 	for _, c := range w.callers {
-		if (c.paused || c.cut) && c.until <= w.at() {
+		switch stopped := c.paused || c.cut; {
+		case stopped && c.until <= w.at():
 			return step{c.name + " goes on", c.goOn}, true
+		case !stopped && !c.dead && len(c.gates) > 0:
+			return step{c.gates[0].String() + " goes on", c.openGate}, true
 		}
 	}
 	for _, r := range w.requests {
@@ -287,7 +293,10 @@ func (w *world) mislead(r *request, add func(string, func())) {
 	fault := func(how string, do func()) {
 		add(r.String()+" "+how, func() { r.astray = true; do() })
 	}
-	if r.left {
+	switch {
+	case r.result != nil:
+		return
+	case r.left:
 		fault("is lost", func() { w.remove(r) })
 		return
 	}
@@ -319,12 +328,10 @@ func (c *caller) stops(add func(string, func())) {
 		add(c.name+" is "+what, func() {
 			*flag, c.astray, c.until, c.blind = true, true, w.at()+d, c.blind+d
 			w.changed = c.until
-			if flag == &c.paused {
-				c.gate = make(chan struct{})
-			}
 		})
 	}
 	stop("paused for long", long, &c.paused)
+	stop("paused for a little less", less, &c.paused)
 	stop("cut off for long", long, &c.cut)
 	if end := c.leaseEnd(); end > 0 {
 		stop("paused until a lease is over", end-w.at(), &c.paused)
@@ -345,24 +352,19 @@ func (c *caller) leaseEnd() (end time.Duration) {
 }
 
 func (c *caller) die() {
-	c.dead, c.astray, c.gate = true, true, make(chan struct{})
+	c.dead, c.astray = true, true
 	for _, r := range c.w.requests {
 		r.left = r.left || r.caller == c
 	}
 }
 
 // goOn ends a pause or cut.
-func (c *caller) goOn() {
-	for _, r := range slices.Clone(c.w.requests) {
-		if r.caller == c && r.result != nil {
-			c.w.remove(r)
-			r.reply <- *r.result
-		}
-	}
-	if c.gate != nil {
-		close(c.gate)
-	}
-	c.gate, c.paused, c.cut, c.touched, c.w.changed = nil, false, false, true, c.w.at()
+func (c *caller) goOn() { c.paused, c.cut, c.touched, c.w.changed = false, false, true, c.w.at() }
+
+// openGate lets a goroutine go on.
+func (c *caller) openGate() {
+	close(c.gates[0].open)
+	c.gates = c.gates[1:]
 }
 
 func (c *caller) arrive() {
@@ -400,15 +402,14 @@ func (c *caller) start(call func() result) {
 
 // end lets the leases end, and lets the dead go.
 func (w *world) end() {
+	w.over = true
 	for _, c := range w.callers {
-		if c.gate != nil || w.broken != nil {
-			c.dead = true
+		if c.dead = c.dead || w.broken != nil; c.dead {
 			c.cancel()
 		}
-		if c.gate != nil {
-			close(c.gate)
+		for c.paused = false; len(c.gates) > 0; {
+			c.openGate()
 		}
-		c.gate, c.paused = nil, false
 	}
 	if w.broken != nil {
 		for _, r := range append(slices.Clone(w.requests), w.fresh...) {
