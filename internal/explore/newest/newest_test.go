@@ -53,7 +53,7 @@ type explorer struct {
 	*testing.T
 	callers              int
 	runs, steps, unheard atomic.Int64
-	failed               atomic.Bool
+	first                sync.Once
 }
 
 // all makes the runs of some plans. One in 64 is made twice, and must be the same.
@@ -63,13 +63,13 @@ func (e *explorer) all(plans [][]deviation) []*run {
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(plans)) && !e.failed.Load(); i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(len(plans)) && !e.Failed(); i = next.Add(1) - 1 {
 				runs[i] = e.one(int(i), plans[i])
 			}
 		})
 	}
 	group.Wait()
-	if e.failed.Load() {
+	if e.Failed() {
 		e.FailNow()
 	}
 	return runs
@@ -87,8 +87,10 @@ func (e *explorer) one(i int, plan []deviation) *run {
 	if r.unheard {
 		e.unheard.Add(1)
 	}
-	if r.broken != nil && !e.failed.Swap(true) {
-		e.Errorf("%v\ncallers: %d\n%s\n\n%s", r.broken, e.callers, story(r.plan), strings.Join(r.trace, "\n"))
+	if r.broken != nil {
+		e.first.Do(func() {
+			e.Errorf("%v\ncallers: %d%s\n\n%s", r.broken, e.callers, strings.Trim(fmt.Sprint(r.plan), "[]"), strings.Join(r.trace, "\n"))
+		})
 	}
 	r.trace = nil // there are many runs
 	if n := len(r.options); n > 0 && len(plan) > 1 {
@@ -141,15 +143,6 @@ func TestNewest(t *testing.T) {
 			}
 		})
 	}
-}
-
-// story writes a plan as TestStories reads it.
-func story(plan []deviation) string {
-	var lines []string
-	for _, d := range plan {
-		lines = append(lines, d.String())
-	}
-	return strings.Join(lines, "\n")
 }
 
 // TestStories tells each story in testdata: a run that broke a promise with a bug in newest.go, which the

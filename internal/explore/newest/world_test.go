@@ -45,7 +45,7 @@ type world struct {
 // A deviation is something that happens instead of the step that would be next in order.
 type deviation struct{ before, what string }
 
-func (d deviation) String() string { return d.what + ", before " + d.before }
+func (d deviation) String() string { return "\n" + d.what + ", before " + d.before }
 
 // A step is something that can happen next.
 type step struct {
