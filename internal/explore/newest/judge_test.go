@@ -25,8 +25,8 @@ func (c *caller) isOver() bool { return c.lock.Context().Err() != nil }
 
 func (c *caller) hasTurn() bool { return c.lock != nil && !c.dead && !c.isOver() }
 
-// sends notes that c has sent r.
-func (c *caller) sends(r *request) {
+// begins notes that c sends r, unless it is paused.
+func (c *caller) begins(r *request) {
 	c.touched = true
 	switch {
 	case r.name == job && r.op == "acquire" && c.waits == 0:

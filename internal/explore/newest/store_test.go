@@ -265,6 +265,7 @@ type gate struct {
 // awaitGate waits while the caller is paused or dead. Then one goroutine after the other goes on.
 func (c *caller) awaitGate(r *request) {
 	c.w.mu.Lock()
+	c.begins(r)
 	g := gate{r, make(chan struct{})}
 	stopped := c.paused || c.dead && !c.w.over
 	if stopped {
@@ -283,7 +284,6 @@ func (c *caller) send(r *request) bool {
 		return false
 	}
 	r.sent = c.w.at()
-	c.sends(r)
 	c.w.fresh = append(c.w.fresh, r)
 	c.w.signal()
 	return true
