@@ -24,6 +24,7 @@ import (
 type run struct {
 	plan    []deviation
 	options []deviation // that were possible after the last one of the plan
+	undone  []deviation // those of the plan that were not possible
 	trace   []string
 	broken  error
 	unheard bool // a caller was dropped, and no newer one had its turn
@@ -40,7 +41,7 @@ func try(t *testing.T, callers int, plan []deviation) (r *run) {
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(callers, plan)
 		w.run()
-		r.options, r.trace, r.broken = w.options, w.trace, w.broken
+		r.options, r.undone, r.trace, r.broken = w.options, w.plan, w.trace, w.broken
 		for _, c := range w.callers {
 			r.unheard = r.unheard || errors.Is(c.err, newest.ErrSuperseded) && c.blind < keepLast && w.newest < c.number
 		}
@@ -81,6 +82,9 @@ func (e *explorer) one(i int, plan []deviation) *run {
 		if again := try(e.T, e.callers, plan); !slices.Equal(again.trace, r.trace) || !slices.Equal(again.options, r.options) {
 			r.broken = fmt.Errorf("a second run differs:\n%s", strings.Join(again.trace, "\n"))
 		}
+	}
+	if len(r.undone) > 0 && r.broken == nil {
+		r.broken = fmt.Errorf("a deviation is not possible any more: %v", r.undone)
 	}
 	e.runs.Add(1)
 	e.steps.Add(int64(len(r.trace)))
