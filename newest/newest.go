@@ -4,7 +4,7 @@
 // An arrival asks the holder to finish early (padlock.Asked), and takes the turn of all who arrived
 // before it and still wait. An older caller is dropped, with [ErrSuperseded], when a newer one has got
 // the lock, and not when it arrives. So the last one that lives always runs, even if newer ones were
-// cancelled or killed. At most one runs at a time, as with every lock.
+// cancelled or killed before they got the lock. At most one runs at a time, as with every lock.
 //
 // A caller that was paused or cut off from the store for 50 seconds is dropped, too: it cannot know
 // whether a newer one has had the lock.
@@ -117,7 +117,7 @@ type caller struct {
 	name   string
 	number uint64
 	mark   *padlock.Lock // the caller's share of "waiting"
-	looked atomic.Int64  // when this caller last saw "last", in nanoseconds of the wall clock
+	looked atomic.Int64  // when this caller last saw "last", or no newer one had a number, in nanoseconds of the wall clock
 	missed atomic.Bool   // it could not see it for keepLast
 }
 
@@ -134,13 +134,13 @@ func (c *caller) arrive(ctx context.Context) error {
 		return err
 	}
 	c.number = one.Fence()
+	c.looked.Store(time.Now().UnixNano()) // before the release, there is no newer number
 	if err := one.Release(); err != nil {
 		return err
 	}
 	if c.mark, err = c.l.Acquire(ctx, c.other("waiting"), padlock.Shared(), padlock.Label(strconv.FormatUint(c.number, 10))); err != nil {
 		return err
 	}
-	c.looked.Store(time.Now().UnixNano())
 	_, _ = c.l.Ask(ctx, c.name, "a newer caller waits") // the holder may have left, or may have been asked already
 	return nil
 }
@@ -174,7 +174,7 @@ func (c *caller) last(ctx context.Context) (smaller, greater record, err error) 
 			r.number = numbers[0]
 		}
 	}
-	if before := c.looked.Swap(began.UnixNano()); began.UnixNano()-before >= int64(keepLast) {
+	if before := c.looked.Swap(began.UnixNano()); time.Now().UnixNano()-before >= int64(keepLast) {
 		c.missed.Store(true)
 	}
 	if found[0].number > found[1].number {

@@ -2,13 +2,12 @@ package holder
 
 import (
 	"cmp"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/explore/steady"
 )
 
 // A clock is the clock of the bubble for one Locker. It knows which timers run, since they are edges
@@ -28,15 +27,9 @@ type timer struct {
 // at the renewer's heap instead.
 const renewals = "arm"
 
-// pause is how long each random pause between two tries takes.
-const pause = 20 * time.Millisecond
-
 func (c *clock) AfterFunc(d time.Duration, f func()) func() bool {
-	t := &timer{who: setter()}
-	if t.who == "waitAsHead" || t.who == "askStore" || t.who == "slowDown" || t.who == "awaitPromotion" {
-		d = pause
-	}
-	t.at = c.Now().Add(d)
+	who, d := steady.Timer(d)
+	t := &timer{c.Now().Add(d), who}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timers[t] = true
@@ -48,24 +41,6 @@ func (c *clock) forget(t *timer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.timers, t)
-}
-
-// setter returns the name of the method that sets a timer. If that is sleep, it is the method that
-// sleeps.
-func setter() string {
-	var pcs [4]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
-	for {
-		f, more := frames.Next()
-		name := f.Function[strings.LastIndexByte(f.Function, '.')+1:]
-		if strings.HasPrefix(name, "func") { // a function inside of a method
-			name = f.Function[:strings.LastIndexByte(f.Function, '.')]
-			name = name[strings.LastIndexByte(name, '.')+1:]
-		}
-		if name != "sleep" || !more {
-			return name
-		}
-	}
 }
 
 // running returns the timers that run, except for that of the renewer.

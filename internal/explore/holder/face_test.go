@@ -4,57 +4,21 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
-	"unsafe"
 
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/internal/explore/steady"
 )
 
 // A face reads the unexported state of a Locker, while everything rests.
 type face struct{ locker reflect.Value }
 
 func faceOf(l *padlock.Locker) face {
-	f := face{reflect.ValueOf(l).Elem()}
-	*pointer[func() float64](field(f.locker, "renewer", "random")) = func() float64 { return 0.5 }
-	*pointer[float64](field(f.locker, "renewer", "offset")) = 0.5
-	field(f.locker, "sample", "v").SetUint(5) // no Lock is watched for being forgotten
-	return f
+	steady.Fix(l)
+	return face{reflect.ValueOf(l).Elem()}
 }
 
-func pointer[T any](v reflect.Value) *T { return (*T)(v.Addr().UnsafePointer()) }
-
-// field returns the field of v at the end of the path, so that it can be read and set.
-func field(v reflect.Value, path ...string) reflect.Value {
-	for _, name := range path {
-		for v.Kind() == reflect.Pointer {
-			v = v.Elem()
-		}
-		v = v.FieldByIndex(placeOf(v.Type(), name))
-		v = reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem()
-	}
-	return v
-}
-
-// places has the index of each field that was read, because a search for its name takes long.
-var places sync.Map
-
-type place struct {
-	t    reflect.Type
-	name string
-}
-
-func placeOf(t reflect.Type, name string) []int {
-	if i, ok := places.Load(place{t, name}); ok {
-		return i.([]int)
-	}
-	f, ok := t.FieldByName(name)
-	if !ok {
-		panic(fmt.Sprintf("%v has no field %s", t, name))
-	}
-	places.Store(place{t, name}, f.Index)
-	return f.Index
-}
+var field = steady.Field
 
 func (f face) open() int64 { return field(f.locker, "cleaner", "open").Int() }
 
@@ -83,7 +47,7 @@ func leasedOf(l *padlock.Lock) *leased {
 }
 
 func token(hold reflect.Value) string {
-	return pointer[driver.Token](field(hold, "token")).Text()
+	return steady.Pointer[driver.Token](field(hold, "token")).Text()
 }
 
 // key writes the state of the Locker.

@@ -13,6 +13,7 @@ import (
 	"github.com/padlock-go/padlock"
 	"github.com/padlock-go/padlock/driver"
 	"github.com/padlock-go/padlock/driver/fast"
+	"github.com/padlock-go/padlock/internal/explore/steady"
 )
 
 // A space says what two callers, the network and the clock may do.
@@ -153,7 +154,7 @@ func (w *world) leaveRest() {
 		if i > 0 && w.space.batch { // the same Locker
 			break
 		}
-		mu := pointer[sync.Mutex](field(c.face.locker, "mu"))
+		mu := steady.Pointer[sync.Mutex](field(c.face.locker, "mu"))
 		mu.Lock()
 		defer mu.Unlock()
 	}
