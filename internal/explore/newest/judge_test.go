@@ -45,6 +45,8 @@ func (c *caller) gets(name string, h *decide.Hold) {
 		c.number, _ = strconv.ParseUint(h.Holder.Label, 10, 64)
 	case job:
 		c.got = c.w.grants
+	default: // at last, its record
+		c.wrote = c.stopped
 	}
 }
 
@@ -74,7 +76,7 @@ func (c *caller) judgeAcquire(err error) error {
 	}
 	switch {
 	case err == nil && c.isOver():
-		if !c.astray || c.ended == w.at() { // it was over before the mark was given up, and Acquire could know it
+		if !c.astray || c.ended == w.at() && c.wrote == c.stopped { // no stop since the record was written, so Acquire could know it
 			return fmt.Errorf("%s gets a lock that is over", c.name)
 		}
 	case err == nil:

@@ -78,6 +78,8 @@ type caller struct {
 	astray  bool          // a request of it went astray, or it was stopped
 	blind   time.Duration // for how long it was stopped
 	until   time.Duration // when it goes on
+	stopped int           // how often it was stopped
+	wrote   int           // and how often before it wrote its record
 	gates   []gate
 	touched bool // something has changed for it
 }
@@ -328,6 +330,7 @@ func (c *caller) stops(add func(string, func())) {
 		add(c.name+" is "+what, func() {
 			*flag, c.astray, c.until, c.blind = true, true, w.at()+d, c.blind+d
 			w.changed = c.until
+			c.stopped++
 		})
 	}
 	stop("paused for long", long, &c.paused)
