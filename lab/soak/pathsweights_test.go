@@ -110,6 +110,14 @@ func TestWeightsAreServed(t *testing.T) {
 	}
 }
 
+// inLife makes the events those of a later process of their worker.
+func inLife(life int, events []Event) []Event {
+	for i := range events {
+		events[i].Life = life
+	}
+	return events
+}
+
 // TestWaits counts the requests before a large one of worker 1.
 func TestWaits(t *testing.T) {
 	large := weighing(1, 8, false, 10, 100, "")
@@ -134,6 +142,10 @@ func TestWaits(t *testing.T) {
 	first := weighing(1, 2, false, 8, 30, "") // is before it in the line of its process
 	if w := waitsOf(slices.Concat(first, large, late)); w.Beyond != 0 || w.Before != 6 || w.Bound != 8 {
 		t.Errorf("behind another one of its process: %+v", w)
+	}
+	killed := slices.Concat(before, inLife(2, weighing(2, 0, false, 50, 60, "")), inLife(3, weighing(2, 3, false, 65, 70, "")), weighing(3, 1, false, 70, 80, ""))
+	if w := waitsOf(slices.Concat(large, killed)); w.Beyond != 0 || w.Before != 5 || w.Bound != 6 {
+		t.Errorf("worker 2 was killed twice, and began anew: %+v", w)
 	}
 	if w := waitsOf(slices.Concat(weighing(1, 5, false, 10, 100, ""), before)); w.Large != 0 {
 		t.Errorf("a small request: %+v", w)

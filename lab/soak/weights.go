@@ -69,11 +69,14 @@ func (w *worker) takeOne(ctx context.Context, t turn, opts []padlock.Option) {
 // A request is a call for permits of the weights.
 type request struct {
 	id, begun, ended int64
-	worker, life     int
+	life             life
 	weight           int
 	tried            bool
 	outcome          string // "" for a grant, the class of an error, diedFirst, or unserved
 }
+
+// A life is a process. After a kill, another one has the number of its worker.
+type life struct{ worker, number int }
 
 const unserved = "unserved"
 
@@ -85,13 +88,13 @@ func requests(events []Event) (all []*request) {
 		switch {
 		case e.Op == Killed:
 			for _, r := range all {
-				if r.outcome == unserved && r.worker == e.Worker && r.life == e.Life {
+				if r.outcome == unserved && r.life == (life{e.Worker, e.Life}) {
 					r.ended, r.outcome = e.At, diedFirst
 				}
 			}
 		case e.Slots != unitCount:
 		case e.Op == Asked && strings.HasSuffix(e.Name, weightsMark):
-			r = &request{id: e.Other, begun: e.Call, ended: forever, worker: e.Worker, life: e.Life, weight: e.Weight, tried: e.Tried, outcome: unserved}
+			r = &request{id: e.Other, begun: e.Call, ended: forever, life: life{e.Worker, e.Life}, weight: e.Weight, tried: e.Tried, outcome: unserved}
 			byID[e.Other] = r
 			all = append(all, r)
 		case r != nil && r.outcome == unserved && (e.Op == Acquired || e.Op == Refused):
@@ -145,10 +148,6 @@ func waitsOf(events []Event) (w Waits) {
 		}
 	}
 	stops = slices.DeleteFunc(stops.merged(), func(s [2]int64) bool { return s[1]-s[0] < gateSpell })
-	processes := map[int]bool{}
-	for _, r := range all {
-		processes[r.worker] = true
-	}
 	for _, r := range all {
 		if r.tried || r.outcome != "" || r.weight < largeWeight {
 			continue
@@ -159,7 +158,7 @@ func waitsOf(events []Event) (w Waits) {
 				beside = append(beside, x)
 			}
 		}
-		if w.add(r, beside, len(processes)) && stops.timeBetween(r.begun, r.ended) == 0 {
+		if w.add(r, beside) && stops.timeBetween(r.begun, r.ended) == 0 {
 			w.Unexplained++
 		}
 	}
@@ -168,16 +167,22 @@ func waitsOf(events []Event) (w Waits) {
 
 // add counts the requests before r, of those that were under way beside it. It reports whether more were
 // served before it than may be.
-func (w *Waits) add(r *request, beside []*request, processes int) bool {
+func (w *Waits) add(r *request, beside []*request) bool {
 	w.Large++
 	w.Longest = max(w.Longest, time.Duration(r.ended-r.begun))
-	before, later, overtook, bound := 0, 0, 0, processes-1
+	others := map[life]bool{}
+	for _, x := range beside {
+		if x.life != r.life {
+			others[x.life] = true
+		}
+	}
+	before, later, overtook, bound := 0, 0, 0, len(others)
 	for _, x := range beside {
 		if x.tried || x.begun > r.begun {
 			continue
 		}
-		if bound++; x.worker == r.worker {
-			bound += processes - 1
+		if bound++; x.life == r.life {
+			bound += len(others)
 		}
 	}
 	for _, x := range beside {
