@@ -22,7 +22,7 @@ type cleaner struct {
 	open    int   // jobs that are not done, including those being worked on
 	late    int   // how many of the open jobs pause before their second request; see askAgain
 	workers int
-	idle    chan struct{} // closed when no job is open; nil unless awaitJobs waits for that
+	idle    chan struct{} // closed when no job is open and no worker runs; nil unless awaitJobs waits for that
 	stopped bool          // Close no longer waits for jobs, so new jobs are dropped
 }
 
@@ -130,6 +130,7 @@ func (c *cleaner) work() {
 	}
 	c.jobs = nil
 	c.workers--
+	c.noteIdle()
 	c.l.unlockApart()
 }
 
@@ -148,7 +149,13 @@ func (c *cleaner) jobDone(j job) {
 
 func (c *cleaner) ended() {
 	c.open--
-	if c.open == 0 && c.idle != nil {
+	c.noteIdle()
+}
+
+// noteIdle wakes awaitJobs if nothing is left to do. A worker may still have to begin, and to find that
+// others have done its job. The caller holds mu.
+func (c *cleaner) noteIdle() {
+	if c.open == 0 && c.workers == 0 && c.idle != nil {
 		close(c.idle)
 		c.idle, c.stopped = nil, true
 	}
@@ -197,17 +204,14 @@ func (c *cleaner) repeatRelease(j job) (driver.Outcome, error) {
 	}
 }
 
-// awaitJobs waits until all clean-ups are done or ctx ends. No clean-up begins after awaitJobs has
-// returned.
+// awaitJobs waits until all clean-ups are done and their workers have ended, or ctx ends. No clean-up
+// begins after awaitJobs has returned.
 func (c *cleaner) awaitJobs(ctx context.Context) error {
 	defer c.abort()
 	idle := make(chan struct{})
 	c.l.mu.Lock()
-	if c.stopped = c.open == 0; !c.stopped {
-		c.idle = idle
-	} else {
-		close(idle)
-	}
+	c.idle, c.stopped = idle, c.open == 0
+	c.noteIdle()
 	c.l.unlock()
 	select {
 	case <-idle:

@@ -398,3 +398,23 @@ func TestAThousandCancelsLeaveNothing(t *testing.T) {
 		}
 	})
 }
+
+// Jobs that become due together start a worker each, and one worker may do the jobs of others before
+// these have begun. Close waits for all of them: newLocker reads without a lock what is left.
+func TestCloseWaitsForWorkersWithoutAJob(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			store := newRemote()
+			store.reply("acquire", lost)
+			l := newLocker(t, store)
+			var wg sync.WaitGroup
+			for i := range 8 {
+				wg.Go(func() {
+					_, err := l.TryAcquire(t.Context(), fmt.Sprint("job", i))
+					wantOnly(t, err, "acquire", padlock.ErrUncertain)
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
