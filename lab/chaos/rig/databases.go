@@ -124,13 +124,6 @@ func inDatabase(d database) func(*Site) (*setup, error) {
 			// (601 seconds) for double-write buffer flush". It may abort again while it recovers.
 			faults = slices.DeleteFunc(faults, func(f soak.Fault) bool { return f.Kind == clockSetBack })
 		}
-		if d.table == advisory.table {
-			// Without its row, a fence is the server's time, which is smaller if the clock has been set back
-			// (docs/restored.md). So a run has one of the two faults, and the seed says which one.
-			faults = slices.DeleteFunc(faults, func(f soak.Fault) bool {
-				return f.Kind == []string{rowsDeleted, clockSetBack}[s.seed%2]
-			})
-		}
 		set.faults = append(set.faults, supervised(alive, faults)...)
 		set.open = func(ctx context.Context, config string) (driver.Store, error) {
 			if err := alive(); err != nil {

@@ -3,6 +3,7 @@ package rig
 import (
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,30 @@ func faultsWait(t *testing.T, row Row) {
 	for id, at := range started {
 		if at > firstFault {
 			t.Errorf("the first fault began %v before worker %d had opened its store", time.Duration(at-firstFault), id)
+		}
+	}
+}
+
+// A run with covered faults never makes a server forget fences and sets its clock back.
+func TestKeepsFences(t *testing.T) {
+	all := []soak.Fault{{Kind: "cut"}, {Kind: rowsDeleted}, {Kind: clockSetBack}, {Kind: backupKind}}
+	for i, tt := range []struct {
+		seed uint64
+		have []soak.Fault
+		want []int // of have
+	}{
+		{0, all, []int{0, 2}}, {1, all, []int{0, 1, 3}},
+		{0, all[:2], []int{0, 1}}, {1, all[2:3], []int{0}}, {0, nil, nil},
+	} {
+		var got, want []string
+		for _, f := range keepsFences(tt.seed, slices.Clone(tt.have)) {
+			got = append(got, f.Kind)
+		}
+		for _, i := range tt.want {
+			want = append(want, tt.have[i].Kind)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d: %q, want %q", i, got, want)
 		}
 	}
 }

@@ -24,7 +24,6 @@ type Site struct {
 	say     func(string) // reports what a row has to tell
 	dir     string
 	older   string // the directory of the older padlocks; "" means dir
-	seed    uint64 // decides between faults that a run may not have both
 	mixed   bool   // one of two servers of padlock is an older one
 	shim    string // path of the file with the offset of the servers' clocks; "" if there is no shim
 }
