@@ -93,7 +93,8 @@ func marked(v Verdict) string {
 // maxBroken is how many broken questions the page shows of one service. The file has all.
 const maxBroken = 6
 
-// details says what broke, and what an operator of the service should know.
+// details says what was seen when a question broke, and what an operator of the service should know. The
+// file has what was asked.
 func (c *Certificate) details(b *strings.Builder, name string) {
 	broken, advice := c.with(Broke), c.Conditions()
 	if len(broken)+len(advice) == 0 {
@@ -105,8 +106,7 @@ func (c *Certificate) details(b *strings.Builder, name string) {
 			fmt.Fprintf(b, "- and %d more questions broke\n", len(broken)-i)
 			break
 		}
-		asked, _, _ := strings.Cut(q.Asked, ". ") // the file has all of it
-		bullet(b, fmt.Sprintf("broke `%s`: %s. Seen: %s", q.Name, strings.TrimSuffix(asked, "."), firstLine(q.Seen)))
+		bullet(b, fmt.Sprintf("broke `%s`: %s", q.Name, firstLine(q.Seen)))
 	}
 	for _, f := range advice {
 		bullet(b, fmt.Sprintf("as it was set up, %s: %s; %s", f.Name, f.Value, f.Advice))
