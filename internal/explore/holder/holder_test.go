@@ -185,3 +185,22 @@ func TestHolder(t *testing.T) {
 		})
 	}
 }
+
+// A token that its caller sends again decides what comes next: with it A had a lock that B has taken, or
+// never had one. So these are two states.
+func TestTokensThatAreSentAgain(t *testing.T) {
+	s := &space{name: "Token", calls: tries, acquires: [3]int{2, 1}, faults: 2, late: 1, own: true}
+	at := func(labels ...string) (n *node) {
+		n = &node{}
+		for _, label := range labels {
+			n = &node{before: n, label: label}
+		}
+		return s.visit(t, n)
+	}
+	then := []string{"B calls TryAcquire", "B's acquire arrives and is answered", "A's acquire arrives and is answered"}
+	a := at(append([]string{"A calls TryAcquire", "A's acquire arrives, and the reply is lost", "time passes to A's next try", "time passes to the end of a lease in the store"}, then...)...)
+	b := at(append([]string{"A calls TryAcquire", "A's acquire is lost", "time passes to A's next try"}, then...)...)
+	if a.broken != nil || b.broken != nil || a.key == b.key {
+		t.Errorf("%v, %v: both are %s", a.broken, b.broken, a.key)
+	}
+}

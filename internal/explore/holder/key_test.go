@@ -85,6 +85,9 @@ func (w *world) keyOf(callers []*caller) string {
 		k.add(fmt.Sprint(k.fence(w.fence[state.name]), k.fence(state.Fence)))
 	}
 	for _, c := range callers {
+		if w.space.own {
+			k.token(ownToken(c.name)) // it will be sent again
+		}
 		c.key(k)
 	}
 	for _, state := range w.names {

@@ -53,9 +53,11 @@ func (s *space) options(who string) (all []padlock.Option) {
 	add(s.wait > 0, padlock.Wait(s.wait))
 	add(s.noRenewal, padlock.NoRenewal())
 	add(s.shared, padlock.Shared())
-	add(s.own, padlock.Token("the-token-of-"+who))
+	add(s.own, padlock.Token(ownToken(who)))
 	return all
 }
+
+func ownToken(who string) string { return "the-token-of-" + who }
 
 // The calls of a caller.
 const (

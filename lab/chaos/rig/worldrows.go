@@ -23,11 +23,12 @@ func redisPair(s *Site) *setup {
 	return set
 }
 
-// swapRedis tells the primary to hand over. It refuses that until the replica is connected.
+// swapRedis tells the primary to hand over. It refuses that until the replica is connected. It is a slave
+// before the replica is the master.
 func swapRedis(primary, replica *server.Server) {
 	var err error
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if strings.Contains(askRedis(primary, "INFO", "replication"), "role:slave") {
+		if strings.Contains(askRedis(replica, "INFO", "replication"), "role:master") {
 			return
 		}
 		err = try(func() { tell(primary, "FAILOVER TO "+strings.ReplaceAll(replica.Addr(), ":", " ")+" TIMEOUT 2000") })
