@@ -40,7 +40,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	readme, err := os.ReadFile("../../README.md")
-	if line := fmt.Sprintf("- [%d services](docs/certified.md) were asked for all that locks need: %d have it.", len(paths), held); !strings.Contains(string(readme), line) {
+	if line := fmt.Sprintf("- [%d services](docs/certified.md) were asked what can be asked from outside: %d held.", len(paths), held); !strings.Contains(string(readme), line) {
 		t.Errorf("README.md has not the line %q: %v", line, err)
 	}
 	want, err := Fill(string(page), dir)
