@@ -27,7 +27,7 @@ const olderCommit = "cdc4710de34b1d7115587dcb0cd505e8e8539748"
 
 // landedCommit is the commit of the older padlock of the rows "rolled out and back": the newest one of
 // the main branch before this one. The commit after each landing raises it.
-const landedCommit = "2a594b3fbd3aac2a9169965555462482b2a00557"
+const landedCommit = "b0d81c121517fda5021caad79965e186bea18189"
 
 // Programs that are built at a commit: folders of the tree.
 const (
