@@ -2,37 +2,29 @@
 // in a test that has no account. So the store meets the words of the true service in every run of
 // the tests: the headers, the bodies of errors, the spelling of versions.
 //
-// A recording is a file in testdata, made by a run of the store's TestRecorded with the variable
-// PADLOCK_RECORD. Its value is the URL of an empty place in the true service, to which the
-// environment has the login, or the word stand-in:
+// A recording is a file. "padlock-verify --certify" makes it of a true service: those in docs/certified
+// are called NAME-conversation.json. The store's TestRecorded makes it of the stand-in of the tests,
+// with the variable PADLOCK_RECORD=stand-in. TestRecorded plays all of its kind.
 //
-//	PADLOCK_RECORD='s3://my-bucket/padlock-test/?region=eu-central-1' go test -run TestRecorded ./stores/s3store
-//
-// Another service of the same kind gets a file of its own: with PADLOCK_RECORD_AS=r2 the recording is
-// s3-r2.json. TestRecorded plays all files of its kind.
-//
-// A recording has no secret: of the headers it keeps only those in the lists below. The name of the
-// bucket, table or namespace becomes "padlock-test", and the host of the endpoint "localhost".
+// A recording has no secret: requests are kept as they were before they were signed, requests for a
+// login are not kept, and of the headers only those in the lists below. The name of the bucket, table
+// or namespace becomes "padlock-test", and the host of the endpoint "localhost".
 package replay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
+	"net/url"
 	"regexp"
 	"strings"
 	"sync"
-)
 
-// variable is the variable of the environment that asks for a new recording, and nameVariable has the
-// name of its service, if it is not the one of Test.File.
-const (
-	variable     = "PADLOCK_RECORD"
-	nameVariable = "PADLOCK_RECORD_AS"
+	"github.com/padlock-go/padlock/storekit/overhttp"
 )
 
 // place is what stands in a recording for the bucket, table or namespace, and host for the endpoint.
@@ -70,37 +62,26 @@ type exchange struct {
 	played bool
 }
 
-// A recorder is a transport that sends requests to a service, and keeps what it answers.
+// A recorder keeps what a service answers.
 type recorder struct {
-	next   http.RoundTripper
 	public *strings.Replacer // replaces the names of the true place
 
 	mu   sync.Mutex
 	kept recording
 }
 
-func (r *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
-	sent, err := bodyOf(q)
-	if err != nil {
-		return nil, err
+// note keeps an exchange; see overhttp.Watch.
+func (r *recorder) note(u *url.URL, q overhttp.Request, p overhttp.Reply) {
+	e := &exchange{
+		Asked: asked(q.Method, u, func(name string) string { return q.Header[name] }), Sent: masked(q.Body),
+		Status: p.Status, Header: kept(p.Header, replyHeaders), Body: private.ReplaceAllString(string(p.Body), ""),
 	}
-	p, err := r.next.RoundTrip(q)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(p.Body)
-	if err != nil {
-		return nil, err
-	}
-	p.Body = io.NopCloser(bytes.NewReader(body))
-	e := &exchange{Asked: asked(q), Sent: masked(sent), Status: p.StatusCode, Header: kept(p.Header, replyHeaders), Body: private.ReplaceAllString(string(body), "")}
 	for _, text := range []*string{&e.Asked, &e.Sent, &e.Body} {
 		*text = r.public.Replace(*text)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept.Exchanges = append(r.kept.Exchanges, e)
-	return p, nil
 }
 
 // A player is a transport that answers requests from a recording. Equal requests get their replies
@@ -117,7 +98,7 @@ func (p *player) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ask, body := asked(q), masked(sent)
+	ask, body := asked(q.Method, q.URL, q.Header.Get), masked(sent)
 	for _, e := range p.kept.Exchanges {
 		if e.played || e.Asked != ask || e.Sent != body {
 			continue
@@ -147,10 +128,10 @@ func (p *player) rest() (all []string) {
 }
 
 // asked describes a request, without its body and its host.
-func asked(q *http.Request) string {
-	text := q.Method + " " + q.URL.RequestURI()
+func asked(method string, u *url.URL, header func(name string) string) string {
+	text := cmp.Or(method, http.MethodGet) + " /" + strings.TrimPrefix(u.RequestURI(), "/")
 	for _, name := range requestHeaders {
-		if value := q.Header.Get(name); value != "" {
+		if value := header(name); value != "" {
 			text += " " + name + ": " + value
 		}
 	}
@@ -178,21 +159,20 @@ func kept(h http.Header, names []string) map[string]string {
 	return out
 }
 
-func read(file string) (r recording, err error) {
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
+// decode reads a file, and the URL of its place.
+func decode(data []byte) (r *recording, at *url.URL, err error) {
+	r = &recording{}
+	if err = json.Unmarshal(data, r); err == nil {
+		at, err = url.Parse(r.Place)
 	}
-	return r, err
+	return r, at, err
 }
 
-func write(file string, r recording) error {
+func (r *recording) encode() ([]byte, error) {
 	var text bytes.Buffer
 	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "\t")
-	if err := out.Encode(r); err != nil {
-		return err
-	}
-	return os.WriteFile(file, text.Bytes(), 0o644)
+	err := out.Encode(r)
+	return text.Bytes(), err
 }

@@ -3,70 +3,101 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/padlock-go/padlock/driver"
+	"github.com/padlock-go/padlock/storekit/overhttp"
 )
+
+// variable is the variable of the environment that asks for a new recording of the stand-in.
+const variable = "PADLOCK_RECORD"
 
 // A Test is a store that is tested with a recording.
 type Test struct {
-	File string // the recording; those of other services of this kind stand beside it
-	// Place is the URL of the place in the stand-in.
-	Place string
-	// StandIn is the service of a recording that is made without an account.
-	StandIn http.Handler
-	// Open opens the store at a place. With account, it uses the login in the environment.
-	Open func(ctx context.Context, place *url.URL, account bool, transport http.RoundTripper) (driver.Store, error)
+	File    string       // the recording of the stand-in
+	Place   string       // the URL of the place in the stand-in
+	StandIn http.Handler // the service of the tests
+	Open    Open
 }
 
-// Run uses a store as programs do, and checks what it returns. The service is a recording, or a
-// true one of which Run makes a recording.
+// Run uses a store as programs do, and checks what it returns. It plays all recordings, or makes a new
+// one of the stand-in.
 func Run(t *testing.T, test Test) {
-	where, err := url.Parse(os.Getenv(variable))
-	if err != nil {
-		t.Fatal(err)
+	if os.Getenv(variable) != "stand-in" {
+		test.playAll(t)
+		return
 	}
 	at, err := url.Parse(test.Place)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{next: inMemory{test.StandIn}}
-	switch {
-	case where.Scheme == at.Scheme:
-		r.next, at = http.DefaultTransport, where
-	case where.Path != "stand-in":
-		test.playAll(t)
-		return
+	made, err := Record(t.Context(), at, func(ctx context.Context) (driver.Store, error) {
+		return test.Open(ctx, at, inMemory{test.StandIn})
+	})
+	if err == nil {
+		err = os.WriteFile(test.File, made.File, 0o644)
 	}
-	shown := published(at)
-	r.public = strings.NewReplacer(namesOf(at, shown)...)
-	use(t, func(ctx context.Context) (driver.Store, error) { return test.Open(ctx, at, at == where, r) })
-	if t.Failed() {
-		return
-	}
-	r.kept.Place = shown.String()
-	file := test.File
-	if name := os.Getenv(nameVariable); name != "" {
-		file = strings.TrimSuffix(file, ".json") + "-" + name + ".json"
-	}
-	if err := write(file, r.kept); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A Made is a recording that was made.
+type Made struct {
+	File     []byte
+	Requests int
+}
+
+// Record uses two stores at an empty place as programs do, and returns what the service answered. The
+// error says what was not as expected. open must use its ctx for the requests of the opening.
+func Record(ctx context.Context, at *url.URL, open func(context.Context) (driver.Store, error)) (Made, error) {
+	shown := published(at)
+	r := &recorder{public: strings.NewReplacer(namesOf(at, shown)...)}
+	r.kept.Place = shown.String()
+	if err := use(overhttp.Watch(ctx, r.note), open); err != nil {
+		return Made{}, err
+	}
+	file, err := r.kept.encode()
+	return Made{file, len(r.kept.Exchanges)}, err
+}
+
+// mayPlay lists the parameters of a URL with which a recording can be played.
+var mayPlay = []string{endpoint, "region", "path-style", "skew"}
+
+// CanPlay returns an error that says why TestRecorded could not play a recording of a place.
+func CanPlay(at *url.URL) error {
+	for _, kind := range []string{"s3", "gs", "dynamodb", "kubernetes"} {
+		if at.Scheme != kind {
+			continue
+		}
+		if at.Host == "" {
+			return errors.New("the URL does not name the namespace, which would stand in the recording")
+		}
+		for name := range at.Query() {
+			if !slices.Contains(mayPlay, name) {
+				return fmt.Errorf("the tests cannot play a recording with %s=", name)
+			}
+		}
+		return nil
+	}
+	return errors.New("conversations over HTTP are recorded, with object storage, DynamoDB and Kubernetes")
 }
 
 // published returns the URL of a place as it stands in a recording.
 func published(at *url.URL) *url.URL {
 	shown, q := *at, at.Query()
 	shown.Host = place
-	if q.Has(endpoint) {
+	if q.Has(endpoint) || at.Scheme == "kubernetes" { // whose address may stand in a kubeconfig
 		q.Set(endpoint, "http://"+host)
 		shown.RawQuery = q.Encode()
 	}
@@ -99,30 +130,54 @@ func (m inMemory) RoundTrip(q *http.Request) (*http.Response, error) {
 	return p, nil
 }
 
+// conversations are the recordings that padlock-verify has made, as a test of a store sees them.
+const conversations = "../../docs/certified/*-conversation.json"
+
+// playAll plays the recording of the stand-in, and those of all services of the same kind.
 func (test Test) playAll(t *testing.T) {
-	files, err := filepath.Glob(strings.TrimSuffix(test.File, ".json") + "*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal("there is no recording ", test.File, err)
+	files, err := filepath.Glob(conversations) // none in a module without the rest of the tree
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { test.play(t, file) })
+	kind, _, _ := strings.Cut(test.Place, ":")
+	for _, file := range append(files, test.File) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, at, err := decode(data)
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		if at.Scheme == kind {
+			t.Run(filepath.Base(file), func(t *testing.T) {
+				if err := r.play(t.Context(), at, test.Open); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
 
-func (test Test) play(t *testing.T, file string) {
-	kept, err := read(file)
+// An Open opens the store at a place with a transport.
+type Open func(ctx context.Context, place *url.URL, transport http.RoundTripper) (driver.Store, error)
+
+// Play uses two stores as Record does. The service is a recording.
+func Play(ctx context.Context, data []byte, open Open) error {
+	r, at, err := decode(data)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	at, err := url.Parse(kept.Place)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &player{kept: kept}
-	use(t, func(ctx context.Context) (driver.Store, error) { return test.Open(ctx, at, false, p) })
+	return r.play(ctx, at, open)
+}
+
+func (r *recording) play(ctx context.Context, at *url.URL, open Open) error {
+	p := &player{kept: *r}
+	err := use(ctx, func(ctx context.Context) (driver.Store, error) { return open(ctx, at, p) })
 	for _, asked := range p.rest() {
-		t.Errorf("the store did not ask %s", asked)
+		err = errors.Join(err, fmt.Errorf("the store did not ask %s", asked))
 	}
+	return err
 }
 
 const (
@@ -132,19 +187,22 @@ const (
 
 // A user calls the methods of a store, and notes what it did not expect.
 type user struct {
-	*testing.T
 	driver.Store
+	ctx   context.Context
+	wrong *[]error
 }
 
-func use(t *testing.T, open func(context.Context) (driver.Store, error)) {
+// use uses two stores, and returns what was not as expected.
+func use(ctx context.Context, open func(context.Context) (driver.Store, error)) error {
+	var wrong []error
 	var users [2]user
 	for i := range users {
-		store, err := open(t.Context())
+		store, err := open(ctx)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		defer store.Close()
-		users[i] = user{t, store}
+		users[i] = user{store, ctx, &wrong}
 	}
 	one, two := users[0], users[1]
 	one.acquire("job", "first", false)
@@ -172,21 +230,22 @@ func use(t *testing.T, open func(context.Context) (driver.Store, error)) {
 	two.acquire("broken", "second", false)
 	one.release("broken", "first", 0, driver.OutcomeTaken)
 	two.extend("broken", "second", nil)
+	return errors.Join(wrong...)
 }
 
+func (u user) fault(format string, a ...any) { *u.wrong = append(*u.wrong, fmt.Errorf(format, a...)) }
+
 func (u user) acquire(name, token string, shared bool) {
-	u.Helper()
-	g, err := u.Acquire(u.Context(), request(name, token, shared))
+	g, err := u.Acquire(u.ctx, request(name, token, shared))
 	if err != nil || g.Fence == 0 || g.TTL <= 0 || g.TTL > 2*lease {
-		u.Errorf("Acquire of %q by %s: %+v, %v", name, token, g, err)
+		u.fault("Acquire of %q by %s: %+v, %v", name, token, g, err)
 	}
 }
 
 func (u user) refused(name, token string, shared bool) {
-	u.Helper()
-	_, err := u.Acquire(u.Context(), request(name, token, shared))
+	_, err := u.Acquire(u.ctx, request(name, token, shared))
 	if !errors.Is(err, driver.ErrHeld) {
-		u.Errorf("Acquire of %q by %s: %v, want ErrHeld", name, token, err)
+		u.fault("Acquire of %q by %s: %v, want ErrHeld", name, token, err)
 	}
 }
 
@@ -195,41 +254,36 @@ func request(name, token string, shared bool) driver.Request {
 }
 
 func (u user) extend(name, token string, want error) {
-	u.Helper()
-	if _, err := u.Extend(u.Context(), name, token, lease); !errors.Is(err, want) {
-		u.Errorf("Extend of %q by %s: %v, want %v", name, token, err, want)
+	if _, err := u.Extend(u.ctx, name, token, lease); !errors.Is(err, want) {
+		u.fault("Extend of %q by %s: %v, want %v", name, token, err, want)
 	}
 }
 
 func (u user) release(name, token string, keep time.Duration, want driver.Outcome) {
-	u.Helper()
-	if out, err := u.Release(u.Context(), name, token, keep); out != want || err != nil {
-		u.Errorf("Release of %q by %s: %v, %v, want %v", name, token, out, err, want)
+	if out, err := u.Release(u.ctx, name, token, keep); out != want || err != nil {
+		u.fault("Release of %q by %s: %v, %v, want %v", name, token, out, err, want)
 	}
 }
 
 func (u user) state(name string) driver.State {
-	u.Helper()
-	st, err := u.Store.(driver.Admin).Inspect(u.Context(), name)
+	st, err := u.Store.(driver.Admin).Inspect(u.ctx, name)
 	if err != nil {
-		u.Errorf("Inspect of %q: %v", name, err)
+		u.fault("Inspect of %q: %v", name, err)
 	}
 	return st
 }
 
 func (u user) holders(name string, want int) {
-	u.Helper()
 	if st := u.state(name); len(st.Holds) != want || st.Holds[0].Holder.Host != "host" {
-		u.Errorf("Inspect of %q: %+v, want %d holds", name, st, want)
+		u.fault("Inspect of %q: %+v, want %d holds", name, st, want)
 	}
 }
 
 func (u user) names(want string) {
-	u.Helper()
 	found := 0
-	all, err := u.Store.(driver.Admin).List(u.Context(), "")
+	all, err := u.Store.(driver.Admin).List(u.ctx, "")
 	if err != nil {
-		u.Errorf("List: %v", err)
+		u.fault("List: %v", err)
 	}
 	for _, st := range all {
 		if st.Name == want {
@@ -237,13 +291,12 @@ func (u user) names(want string) {
 		}
 	}
 	if found != 1 {
-		u.Errorf("List: %q stands there %d times", want, found)
+		u.fault("List: %q stands there %d times", want, found)
 	}
 }
 
 func (u user) breakHold(name string) {
-	u.Helper()
-	if _, err := u.Store.(driver.Admin).Break(u.Context(), name, u.state(name).Fence); err != nil {
-		u.Errorf("Break of %q: %v", name, err)
+	if _, err := u.Store.(driver.Admin).Break(u.ctx, name, u.state(name).Fence); err != nil {
+		u.fault("Break of %q: %v", name, err)
 	}
 }

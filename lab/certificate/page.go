@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +15,21 @@ import (
 // marks are around the part of the page that is made.
 var marks = regexp.MustCompile(`(?s)(<!-- make certified writes what follows -->\n).*?(<!-- end of what is made -->\n)`)
 
+// Conversation returns the path of the recorded conversation that stands beside a certificate.
+func Conversation(path string) string {
+	return strings.TrimSuffix(path, ".json") + "-conversation.json"
+}
+
+// paths returns the certificates in a directory.
+func paths(dir string) ([]string, error) {
+	all, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	return slices.DeleteFunc(all, func(path string) bool { return strings.HasSuffix(path, "-conversation.json") }), err
+}
+
 // Fill returns the text of docs/certified.md with what the files in the directory say, between its
 // two marks. The order is that of the files' names.
 func Fill(page, dir string) (string, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	paths, err := paths(dir)
 	if err != nil {
 		return "", err
 	}

@@ -1,10 +1,12 @@
 package certificate
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,9 +27,16 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	paths, err := paths(dir)
 	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
+	}
+	talks, _ := filepath.Glob(filepath.Join(dir, "*-conversation.json"))
+	for _, path := range paths {
+		talks = slices.DeleteFunc(talks, func(talk string) bool { return talk == Conversation(path) })
+	}
+	if len(talks) > 0 {
+		t.Errorf("conversations without a certificate: %q", talks)
 	}
 	held := 0
 	for _, path := range paths {
@@ -60,7 +69,8 @@ func TestFill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "redis-7.json"), data, 0o600); err != nil {
+	path := filepath.Join(dir, "redis-7.json")
+	if err := errors.Join(os.WriteFile(path, data, 0o600), os.WriteFile(Conversation(path), []byte("{}"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := Fill(page, dir)

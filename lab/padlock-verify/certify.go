@@ -114,6 +114,9 @@ func (c *certification) askAll(ctx context.Context) error {
 	defer c.noteLeft(ctx)
 	defer c.sweep(ctx)
 	p := newProber(c, stores)
+	if err := c.converse(ctx); err != nil {
+		return err
+	}
 	c.probe(ctx, p)
 	c.contract(!p.showsHolders(ctx))
 	return c.underFaults(ctx)

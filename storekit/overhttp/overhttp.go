@@ -123,6 +123,9 @@ func (c *Client) send(ctx context.Context, r Request) (*Reply, error) {
 		return nil, &storekit.NoReply{Err: err}
 	}
 	out := &Reply{Status: reply.StatusCode, Header: reply.Header, Body: data}
+	if watch, ok := ctx.Value(watchKey{}).(func(*url.URL, Request, Reply)); ok {
+		watch(c.urlOf(r), r, *out)
+	}
 	if c.Judge != nil {
 		c.Judge(out)
 	}
@@ -133,8 +136,7 @@ func (c *Client) send(ctx context.Context, r Request) (*Reply, error) {
 // the reply. If the status says that another server may give a better answer (such as 503), this
 // also closes the idle connections. Only ctx bounds the time. An error is a storekit.NoReply.
 func (c *Client) Stream(ctx context.Context, r Request) (*http.Response, error) {
-	u := *c.Base
-	u.Path, u.RawQuery = u.Path+r.Path, r.Query.Encode()
+	u := c.urlOf(r)
 	q, err := http.NewRequestWithContext(ctx, r.Method, u.String(), bytes.NewReader(r.Body))
 	if err != nil {
 		return nil, &storekit.NoReply{Err: err, Unsent: true}
@@ -164,6 +166,22 @@ func (c *Client) Stream(ctx context.Context, r Request) (*http.Response, error) 
 		reply.Body = &lastBody{reply.Body, c.leave}
 	}
 	return reply, nil
+}
+
+func (c *Client) urlOf(r Request) *url.URL {
+	u := *c.Base
+	u.Path, u.RawQuery = u.Path+r.Path, r.Query.Encode()
+	return &u
+}
+
+type watchKey struct{}
+
+// Watch returns a context that tells watch of the requests made with it and of their replies, for a
+// program that records what a service answers. A request is told as it was before it was signed. None
+// without a reply is told, none of [Client.Stream], and none for a login. watch is called by the
+// goroutine of the request, so by several at once, and must not change what it gets.
+func Watch(ctx context.Context, watch func(u *url.URL, r Request, reply Reply)) context.Context {
+	return context.WithValue(ctx, watchKey{}, watch)
 }
 
 // isWrongServer reports whether a status means that another server, or another login, may give a

@@ -245,3 +245,33 @@ func TestDeadConnection(t *testing.T) {
 		}
 	})
 }
+
+// A watcher sees a request without what Sign adds, and the reply before Judge changes it. It sees no
+// request that has no reply, and none of another context.
+func TestWatch(t *testing.T) {
+	c, _ := start(t)
+	c.Sign = func(q *http.Request, _ []byte) error {
+		q.Header.Set("Authorization", "secret")
+		q.URL.RawQuery = "signature=secret"
+		return nil
+	}
+	c.Judge = func(r *overhttp.Reply) { r.Status = http.StatusTeapot }
+	var seen []string
+	ctx := overhttp.Watch(t.Context(), func(u *url.URL, r overhttp.Request, reply overhttp.Reply) {
+		seen = append(seen, fmt.Sprint(r.Method, " ", u.RequestURI(), " ", r.Header, " ", string(r.Body), ": ", reply.Status, " ", string(reply.Body)))
+	})
+	asked := overhttp.Request{Method: http.MethodPut, Path: "a b", Query: url.Values{"x": {"1"}}, Header: overhttp.IfMatch("7"), Body: []byte("new")}
+	reply, err := c.Do(ctx, asked)
+	if err != nil || reply.Status != http.StatusTeapot {
+		t.Fatal(reply, err)
+	}
+	if _, err := c.Do(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Do(ctx, overhttp.Request{Path: "lost"}); err == nil {
+		t.Error("a lost reply is no error")
+	}
+	if want := "PUT /base/a%20b?x=1 map[If-Match:7] new: 200 7newsignature=secret"; len(seen) != 1 || seen[0] != want {
+		t.Errorf("seen: %q, want %q", seen, want)
+	}
+}

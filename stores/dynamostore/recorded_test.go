@@ -16,13 +16,11 @@ import (
 func TestRecorded(t *testing.T) {
 	replay.Run(t, replay.Test{
 		File: "testdata/dynamodb.json", Place: "dynamodb://padlock-test/locks/?region=us-east-1", StandIn: fakes.NewDynamoDB("padlock-test"),
-		Open: func(ctx context.Context, place *url.URL, account bool, transport http.RoundTripper) (driver.Store, error) {
+		Open: func(ctx context.Context, place *url.URL, transport http.RoundTripper) (driver.Store, error) {
 			q := place.Query()
-			c := dynamostore.Config{Table: place.Host, Prefix: place.Path[1:], Region: q.Get("region"), Endpoint: q.Get("endpoint"), Transport: transport}
-			if !account {
-				c.Credentials = key
-			}
-			return dynamostore.Open(ctx, c)
+			return dynamostore.Open(ctx, dynamostore.Config{
+				Table: place.Host, Prefix: place.Path[1:], Region: q.Get("region"), Endpoint: q.Get("endpoint"), Transport: transport, Credentials: key,
+			})
 		},
 	})
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/padlock-go/padlock/stores/leasestore"
 )
 
-// The store understands what the service answered when the recording was made. A cluster is reached
-// through kubectl proxy: kubernetes://NAMESPACE/locks/?endpoint=http://127.0.0.1:8001
+// The store understands what the service answered when the recording was made.
 func TestRecorded(t *testing.T) {
 	replay.Run(t, replay.Test{
 		File: "testdata/kubernetes.json", Place: "kubernetes://shop/locks/?endpoint=http://127.0.0.1:8001", StandIn: fakes.NewKubernetes(),
-		Open: func(ctx context.Context, place *url.URL, _ bool, transport http.RoundTripper) (driver.Store, error) {
+		Open: func(ctx context.Context, place *url.URL, transport http.RoundTripper) (driver.Store, error) {
 			return leasestore.Open(ctx, leasestore.Config{
 				Namespace: place.Host, Prefix: place.Path[1:], Endpoint: place.Query().Get("endpoint"), Transport: transport,
 			})

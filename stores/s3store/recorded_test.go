@@ -19,16 +19,15 @@ func TestRecorded(t *testing.T) {
 			defer s.Stop()
 			replay.Run(t, replay.Test{
 				File: "testdata/" + scheme + ".json", Place: scheme + "://padlock-test/locks/?region=us-east-1&endpoint=http://localhost", StandIn: s.Handler(),
-				Open: func(ctx context.Context, place *url.URL, account bool, transport http.RoundTripper) (driver.Store, error) {
+				Open: func(ctx context.Context, place *url.URL, transport http.RoundTripper) (driver.Store, error) {
 					q := place.Query()
 					c := s3store.Config{
-						Bucket: place.Host, Service: kind, Prefix: place.Path[1:], Region: q.Get("region"), Endpoint: q.Get("endpoint"), Transport: transport,
+						Bucket: place.Host, Service: kind, Prefix: place.Path[1:], Region: q.Get("region"), Endpoint: q.Get("endpoint"),
+						HostStyle: q.Get("path-style") == "no", Transport: transport,
 					}
-					switch {
-					case account:
-					case kind == s3store.ServiceGoogle:
+					if kind == s3store.ServiceGoogle {
 						c.Token = token
-					default:
+					} else {
 						c.Credentials = key
 					}
 					return s3store.Open(ctx, c)
