@@ -73,11 +73,10 @@ type recorder struct {
 // note keeps an exchange; see overhttp.Watch.
 func (r *recorder) note(u *url.URL, q overhttp.Request, p overhttp.Reply) {
 	e := &exchange{
-		Asked: asked(q.Method, u, func(name string) string { return q.Header[name] }), Sent: masked(q.Body),
-		Status: p.Status, Header: kept(p.Header, replyHeaders), Body: private.ReplaceAllString(string(p.Body), ""),
-	}
-	for _, text := range []*string{&e.Asked, &e.Sent, &e.Body} {
-		*text = r.public.Replace(*text)
+		Asked:  r.public.Replace(asked(q.Method, u, func(name string) string { return q.Header[name] })),
+		Sent:   masked([]byte(r.public.Replace(string(q.Body)))), // a name may look like chance
+		Status: p.Status, Header: kept(p.Header, replyHeaders),
+		Body: private.ReplaceAllString(r.public.Replace(string(p.Body)), ""),
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -62,7 +62,7 @@ type Made struct {
 // error says what was not as expected. open must use its ctx for the requests of the opening.
 func Record(ctx context.Context, at *url.URL, open func(context.Context) (driver.Store, error)) (Made, error) {
 	shown := published(at)
-	r := &recorder{public: strings.NewReplacer(namesOf(at, shown)...)}
+	r := &recorder{public: strings.NewReplacer(namesOf(at)...)}
 	r.kept.Place = shown.String()
 	if err := use(overhttp.Watch(ctx, r.note), open); err != nil {
 		return Made{}, err
@@ -76,21 +76,18 @@ var mayPlay = []string{endpoint, "region", "path-style", "skew"}
 
 // CanPlay returns an error that says why TestRecorded could not play a recording of a place.
 func CanPlay(at *url.URL) error {
-	for _, kind := range []string{"s3", "gs", "dynamodb", "kubernetes"} {
-		if at.Scheme != kind {
-			continue
-		}
-		if at.Host == "" {
-			return errors.New("the URL does not name the namespace, which would stand in the recording")
-		}
-		for name := range at.Query() {
-			if !slices.Contains(mayPlay, name) {
-				return fmt.Errorf("the tests cannot play a recording with %s=", name)
-			}
-		}
-		return nil
+	switch {
+	case forms[at.Scheme] == nil:
+		return errors.New("conversations over HTTP are recorded, with object storage, DynamoDB and Kubernetes")
+	case at.Host == "":
+		return errors.New("the URL does not name the namespace, which would stand in the recording")
 	}
-	return errors.New("conversations over HTTP are recorded, with object storage, DynamoDB and Kubernetes")
+	for name := range at.Query() {
+		if !slices.Contains(mayPlay, name) {
+			return fmt.Errorf("the tests cannot play a recording with %s=", name)
+		}
+	}
+	return nil
 }
 
 // published returns the URL of a place as it stands in a recording.
@@ -104,11 +101,22 @@ func published(at *url.URL) *url.URL {
 	return &shown
 }
 
-// namesOf returns each name of a place, and after it the one that stands in a recording.
-func namesOf(at, shown *url.URL) []string {
-	names := []string{at.Host, shown.Host}
+// forms lists by kind of store where the name of a place stands. It is replaced nowhere else, since it
+// may be a word of the records, such as padlock.
+var forms = map[string][]string{
+	"s3":         {" /%s/", " /%s?", "<Name>%s</Name>", "<BucketName>%s</BucketName>"},
+	"gs":         {" /%s/", " /%s?", "<Name>%s</Name>", "<BucketName>%s</BucketName>"},
+	"dynamodb":   {`"TableName":"%s"`, `:table/%s"`},
+	"kubernetes": {"/namespaces/%s/", `"namespace":"%s"`},
+}
+
+// namesOf returns each name of a place in its forms, and after it what stands in a recording.
+func namesOf(at *url.URL) (names []string) {
+	for _, form := range forms[at.Scheme] {
+		names = append(names, fmt.Sprintf(form, at.Host), fmt.Sprintf(form, place))
+	}
 	if service, err := url.Parse(at.Query().Get(endpoint)); err == nil && service.Host != "" {
-		names = append(names, service.Host, host)
+		names = append(names, "//"+service.Host, "//"+host)
 	}
 	return names
 }
