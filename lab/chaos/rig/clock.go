@@ -1,9 +1,7 @@
 package rig
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/padlock-go/padlock/lab/soak"
@@ -12,19 +10,12 @@ import (
 const clockSetBack = "clock set back"
 
 // clockFaults returns the faults that set the clocks of all servers: forward by up to 10 s, or back
-// by up to 2 s. There are no such faults without a C compiler for the clock shim.
+// by up to 2 s. There are no such faults without a C compiler for the clock.
 func (s *Site) clockFaults() []soak.Fault {
-	if s.shim == "" {
+	if s.clock == nil {
 		return nil
 	}
-	return setClock(func(by time.Duration) {
-		file := got(os.OpenFile(s.shim, os.O_RDWR, 0))
-		defer file.Close()
-		var offset [8]byte
-		got(file.ReadAt(offset[:], 0))
-		binary.NativeEndian.PutUint64(offset[:], binary.NativeEndian.Uint64(offset[:])+uint64(by))
-		got(file.WriteAt(offset[:], 0))
-	})
+	return setClock(func(by time.Duration) { must(s.clock.Add(by)) })
 }
 
 // setClock makes the two faults from a function that adds a time to a clock. Both have the same

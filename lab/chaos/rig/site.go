@@ -2,11 +2,9 @@ package rig
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,9 +21,9 @@ type Site struct {
 	host    server.Host
 	say     func(string) // reports what a row has to tell
 	dir     string
-	older   string // the directory of the older padlocks; "" means dir
-	mixed   bool   // one of two servers of padlock is an older one
-	shim    string // path of the file with the offset of the servers' clocks; "" if there is no shim
+	older   string        // the directory of the older padlocks; "" means dir
+	mixed   bool          // one of two servers of padlock is an older one
+	clock   *server.Clock // of all servers; nil if there is no C compiler for it
 }
 
 // NewSite returns an empty site.
@@ -58,8 +56,7 @@ func Open(ctx context.Context, config string) (driver.Store, error) {
 	return all.Store(ctx, config)
 }
 
-// redis starts n servers. If there is a C compiler for the clock shim, the shim is loaded into the
-// servers, so that faults can set their clocks.
+// redis starts n servers. If there is a C compiler, faults can set their clocks.
 func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server) {
 	o.Env = append(o.Env, s.clockEnv()...)
 	for range n {
@@ -73,10 +70,9 @@ func (s *Site) redis(n int, o server.RedisOptions) (servers []*server.Server) {
 func (s *Site) Fast(share float64) (fast *server.Server, err error) {
 	err = try(func() {
 		fast = s.redis(1, server.RedisOptions{})[0]
-		if s.shim == "" {
-			must(errors.New("there is no C compiler for the clock shim"))
+		if s.clock == nil {
+			must(errors.New("there is no C compiler for the clock"))
 		}
-		file := got(os.OpenFile(s.shim, os.O_WRONLY, 0))
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(stopped)
@@ -87,15 +83,13 @@ func (s *Site) Fast(share float64) (fast *server.Server, err error) {
 				case <-stop:
 					return
 				case <-tick.C:
-					ahead := float64(time.Since(begun)) * share
-					file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(ahead)), 0) // cannot fail, because the file is open and has this size
+					s.clock.Set(time.Duration(float64(time.Since(begun)) * share)) // cannot fail: the file is there until End
 				}
 			}
 		}()
 		s.host.Cleanup(func() {
 			close(stop)
 			<-stopped
-			file.Close()
 		})
 	})
 	return fast, err
@@ -104,25 +98,13 @@ func (s *Site) Fast(share float64) (fast *server.Server, err error) {
 // clockEnv returns what the environment of a server needs, so that faults can set its clock. Without
 // a C compiler it returns nothing.
 func (s *Site) clockEnv() []string {
-	if s.buildShim(); s.shim == "" {
+	if s.clock == nil {
+		s.clock = server.NewClock(&s.host)
+	}
+	if s.clock == nil {
 		return nil
 	}
-	return []string{"LD_PRELOAD=" + filepath.Join(s.dir, "clockshim.so"), "PADLOCK_CLOCK=" + s.shim}
-}
-
-// buildShim builds the clock shim if there is a C compiler and the shim does not exist yet. Some
-// servers run as a user of their own, who must be able to read it.
-func (s *Site) buildShim() {
-	cc, err := exec.LookPath("gcc")
-	if err != nil || s.shim != "" {
-		return
-	}
-	must(os.Chmod(s.dir, 0o711))
-	source, file := filepath.Join(s.dir, "clockshim.c"), filepath.Join(s.dir, "clock")
-	must(os.WriteFile(source, clockShim, 0o600))
-	got(output(exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", filepath.Join(s.dir, "clockshim.so"), source)))
-	must(os.WriteFile(file, make([]byte, 4096), 0o644))
-	s.shim = file
+	return s.clock.Env
 }
 
 // removeFile deletes a lock file, as programs that clean up temporary files do.

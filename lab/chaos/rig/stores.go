@@ -18,9 +18,6 @@ import (
 	"github.com/padlock-go/padlock/stores/memstore"
 )
 
-//go:embed testdata/clockshim.c
-var clockShim []byte
-
 // Row is a store in one configuration.
 type Row struct {
 	Name    string

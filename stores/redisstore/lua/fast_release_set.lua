@@ -9,7 +9,7 @@ do
   if string.byte(v) == BYTE_SIMPLE then
     if redis.pcall('ZREM', K, string.sub(a, COUNTED_TOKEN)) ~= 1 then return 0 end
     call('ZREM', K, '__write__')
-    if call('EXISTS', K) == 1 then redis.pcall('PERSIST', K) end -- an application's; see touch in set.lua
+    if call('EXISTS', K) == 1 then redis.pcall('PERSIST', K) end -- an application's; see expire in set.lua
     if ARGV[4] == '1' then call('SET', F, string.sub(v, 1, NOTE_FENCE_END), 'KEEPTTL') end
     return 1
   end

@@ -184,7 +184,7 @@ local function dispatch(own, moved)
   return moved
 end
 
--- finish writes the note, from which the fast scripts see whether they may act. The note also has
+-- finish lets the key expire, and writes the note, from which the fast scripts see whether they may act. The note also has
 -- the last fence. The next fence must be greater, even if the clock is set back. A fence is a time
 -- in microseconds, so the store keeps the note until KEEP ms after the time that the fence shows.
 -- When the note is gone, the next fence is the present time.
@@ -193,13 +193,17 @@ local function finish()
   local slow = note.token and note.state == NOTE_RESERVED or redis.call('EXISTS', H, Q, B, X) > 0
   local til = math.max(top() < ms + 1e9 and top() or ms, ms + MS_ALIVE) + MS_LINGER
   if slow then redis.call('PEXPIREAT', H, til) end
-  if not slow and not note.token and note.fence == 0 then return redis.call('DEL', F) end
+  if not slow and not note.token and note.fence == 0 then
+    redis.call('DEL', F)
+    return expire()
+  end
   local v = (slow and NOTE_MORE or NOTE_SIMPLE) .. string.format(FORMAT_FENCE, note.fence)
   if note.token then
     v = v .. string.format(FORMAT_LENGTH, #note.token) .. note.token .. note.state
       .. string.format(FORMAT_TIME, 0) .. string.format(FORMAT_TIME, note.since) .. note.holder
   end
   redis.call('SET', F, v, 'PXAT', math.max(math.ceil(note.fence / 1000), til) + KEEP)
+  expire()
 end
 
 -- Replies. No reply contains a token.

@@ -26,9 +26,15 @@ local function live(token) -- the end of its lease, or nil
   local e = redis.call('ZSCORE', K, token)
   return e and tonumber(e) > ms and tonumber(e) or nil
 end
--- touch lets the key expire with its last member. If an application has written into the key during
--- a hold, the key does not expire, so that the application loses nothing.
-local function touch()
+-- expire lets the key expire with its last member; finish calls it. If an application has written into
+-- the key during a hold, the key does not expire, so that the application loses nothing.
+--
+-- Nothing may look at the key after that. Before Redis 7.2, a script sees the keys as of its beginning,
+-- and the clock as it is now. If the clock is set back meanwhile, the new end may be before the
+-- beginning of the script. Then the next look at the key would remove it.
+local touched
+local function expire()
+  if not touched then return end
   local first, last = redis.call('ZRANGE', K, 0, 0)[1], redis.call('ZREVRANGE', K, 0, 0, 'WITHSCORES')
   if not first then return end
   if known(first) and known(last[1]) then
@@ -58,19 +64,19 @@ local function count() return redis.call('ZCARD', K) - (redis.call('ZSCORE', K, 
 local function only(token) return not plain and count() == 1 and live(token) end
 local function add(token, shared, til)
   if shared then redis.call('ZADD', K, til, token) else redis.call('ZADD', K, til, token, til, WRITE) end
-  touch()
+  touched = true
 end
 local function remove(token)
   if redis.call('ZREM', K, token) == 1 and redis.call('ZSCORE', K, WRITE) then redis.call('ZREM', K, WRITE) end
-  touch()
+  touched = true
 end
-local function demote(token) redis.call('ZREM', K, WRITE) touch() end
+local function demote(token) redis.call('ZREM', K, WRITE) touched = true end
 local function clear()
   if plain then redis.call('DEL', K) plain = nil return end
   for _, member in ipairs(redis.call('ZRANGE', K, 0, -1)) do
     if known(member) then redis.call('ZREM', K, member) end
   end
-  touch()
+  touched = true
 end
 -- each(f) calls the function f for every live member, until f returns true. The arguments of f are
 -- the token, the end of the lease, and whether the hold is shared.
