@@ -38,8 +38,8 @@ With --certify it first asks the service what can be asked from outside: two and
 writers at once, reads after writes, clocks, settings, and the suite of the contract.
 It writes one file with each question, its numbers and its verdict: held, broke or not
 asked. The file has no secrets, and a hash that padlock-verify show checks. With object
-storage, DynamoDB and Kubernetes, a second file, NAME-conversation.json beside NAME.json, has
-some forty requests and their replies, without secrets and the names of the place.
+storage, DynamoDB and Kubernetes, a second file, NAME-conversation.json beside NAME.json,
+has some forty requests and their replies, without secrets and the names of the place.
 
 Usage:
   padlock-verify [--store URL] [--for DURATION]
