@@ -37,9 +37,9 @@ require (
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/padlock-go/padlock v0.0.0
 	github.com/padlock-go/padlock/open/all v0.0.0
-	github.com/padlock-go/padlock/stores/dynamostore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/dynamostore v0.0.0
 	github.com/padlock-go/padlock/stores/etcdstore v0.0.0
-	github.com/padlock-go/padlock/stores/leasestore v0.0.0 // indirect
+	github.com/padlock-go/padlock/stores/leasestore v0.0.0
 	github.com/padlock-go/padlock/stores/mongostore v0.0.0 // indirect
 	github.com/padlock-go/padlock/stores/pgadvisory v0.0.0
 	github.com/padlock-go/padlock/stores/redisstore v0.0.0

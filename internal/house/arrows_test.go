@@ -105,9 +105,9 @@ func arrowTable() []arrowRow {
 		arrowRow{dir: "fence", code: []string{"."}, tests: rootTests},
 		arrowRow{dir: "internal/printable"}, // escapes foreign texts for screens, pages and figures
 		arrowRow{dir: "internal/promtext"}, arrowRow{dir: "internal/remote"},
-		arrowRow{dir: "internal/httpapi"}, // the answers of /v1/, for the server and the client
-		arrowRow{dir: "internal/reads"},   // counts what a list costs, for the sampler
-		arrowRow{dir: "internal/replay", code: []string{"driver", "storekit/overhttp"}}, // replies of services, for the tests of stores and padlock-verify
+		arrowRow{dir: "internal/httpapi"},                                                                  // the answers of /v1/, for the server and the client
+		arrowRow{dir: "internal/reads"},                                                                    // counts what a list costs, for the sampler
+		arrowRow{dir: "internal/replay", code: []string{"driver", "storekit/overhttp"}},                    // replies of services, for the tests of stores and padlock-verify
 		arrowRow{dir: "internal/recordfile", code: []string{"driver"}, tests: []string{"internal/server"}}, // the files of a history, for history and filestore
 		arrowRow{dir: "observe/history", code: []string{"driver", "internal/printable", "internal/promtext", "internal/recordfile"}, tests: rootTests},
 		arrowRow{dir: "internal/group"}, // the groups of names, for all packages that report figures
