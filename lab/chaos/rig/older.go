@@ -93,6 +93,7 @@ func output(cmd *exec.Cmd) (string, error) {
 // worker of the other version. All workers use the same names.
 func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return built(func(s *Site) *setup {
+		s.mixed = true
 		set, older := got(build(s)), s.buildCommit(olderCommit, chaosProgram)
 		first, second := make([]string, s.Workers), make([]string, s.Workers) // "" means this program
 		for id := range s.Workers {

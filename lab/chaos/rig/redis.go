@@ -57,8 +57,13 @@ func (s *Site) redisFaults(servers []*server.Server, o server.RedisOptions) []so
 		restarts, backup = append(restarts, restarted("restart with data", true)), backupRestored("appendonlydir")
 	}
 	restarts = append(restarts, backup)
-	faults = append(faults, faultsOf(servers, guardTTL+4*time.Second, restarts...)...)
-	return append(faults, s.clockFaults()...)
+	faults = append(append(faults, faultsOf(servers, guardTTL+4*time.Second, restarts...)...), s.clockFaults()...)
+	if s.mixed {
+		// A padlock before fd2f31ee may lose a hold then (docs/internals/kinds/35-two-clocks.md). When both
+		// commits of older.go are later, this has to go.
+		faults = slices.DeleteFunc(faults, func(f soak.Fault) bool { return f.Kind == clockSetBack })
+	}
+	return faults
 }
 
 // failover has a primary and its replica. Its fault cuts the link between the two, kills the

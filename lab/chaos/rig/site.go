@@ -22,7 +22,7 @@ type Site struct {
 	say     func(string) // reports what a row has to tell
 	dir     string
 	older   string        // the directory of the older padlocks; "" means dir
-	mixed   bool          // one of two servers of padlock is an older one
+	mixed   bool          // some workers, and one of two servers of padlock, are older ones
 	clock   *server.Clock // of all servers; nil if there is no C compiler for it
 }
 
