@@ -186,20 +186,33 @@ func TestHolder(t *testing.T) {
 	}
 }
 
+// at visits the node behind some steps.
+func (s *space) at(t *testing.T, labels ...string) *node {
+	n := &node{}
+	for _, label := range labels {
+		n = &node{before: n, label: label}
+	}
+	return s.visit(t, n)
+}
+
 // A token that its caller sends again decides what comes next: with it A had a lock that B has taken, or
 // never had one. So these are two states.
 func TestTokensThatAreSentAgain(t *testing.T) {
 	s := &space{name: "Token", calls: tries, acquires: [3]int{2, 1}, faults: 2, late: 1, own: true}
-	at := func(labels ...string) (n *node) {
-		n = &node{}
-		for _, label := range labels {
-			n = &node{before: n, label: label}
-		}
-		return s.visit(t, n)
-	}
 	then := []string{"B calls TryAcquire", "B's acquire arrives and is answered", "A's acquire arrives and is answered"}
-	a := at(append([]string{"A calls TryAcquire", "A's acquire arrives, and the reply is lost", "time passes to A's next try", "time passes to the end of a lease in the store"}, then...)...)
-	b := at(append([]string{"A calls TryAcquire", "A's acquire is lost", "time passes to A's next try"}, then...)...)
+	a := s.at(t, append([]string{"A calls TryAcquire", "A's acquire arrives, and the reply is lost", "time passes to A's next try", "time passes to the end of a lease in the store"}, then...)...)
+	b := s.at(t, append([]string{"A calls TryAcquire", "A's acquire is lost", "time passes to A's next try"}, then...)...)
+	if a.broken != nil || b.broken != nil || a.key == b.key {
+		t.Errorf("%v, %v: both are %s", a.broken, b.broken, a.key)
+	}
+}
+
+// A promotion that arrived keeps new readers out, also if its caller had no reply. So these are two states.
+func TestPromotionWithoutAReply(t *testing.T) {
+	s := &space{name: "readers", calls: append(tries, callPromote), from: held, acquires: [3]int{1, 1}, asks: 1, faults: 1, shared: true}
+	readers := []string{"B calls TryAcquire", "B's acquire arrives and is answered", "A calls Promote"}
+	a := s.at(t, append(readers[:3:3], "A's promotion arrives, and the reply is lost")...)
+	b := s.at(t, append(readers[:3:3], "A's promotion is lost")...)
 	if a.broken != nil || b.broken != nil || a.key == b.key {
 		t.Errorf("%v, %v: both are %s", a.broken, b.broken, a.key)
 	}

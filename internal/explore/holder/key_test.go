@@ -177,6 +177,9 @@ func (w *world) storeKey(k *key, state *named) {
 		k.add(fmt.Sprint("h", k.token(h.Token), h.Shared, h.Reserved, k.fence(h.Fence), left, f != nil && f.late, k.fence(w.askers[h.Token])))
 	}
 	k.add(fmt.Sprint("cool", max(state.Cool-now.At, 0)))
+	if i := state.Intent; i.Until > now.At && state.Live(i.Token, now) != nil {
+		k.add(fmt.Sprint("intent", k.token(i.Token), i.Until-now.At))
+	}
 	var old []string
 	for _, t := range state.Taken {
 		if k.tokens[t] > 0 {
