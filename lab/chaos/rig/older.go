@@ -27,7 +27,7 @@ const olderCommit = "cdc4710de34b1d7115587dcb0cd505e8e8539748"
 
 // landedCommit is the commit of the older padlock of the rows "rolled out and back": the newest one of
 // the main branch before this one. The commit after each landing raises it.
-const landedCommit = "b0d81c121517fda5021caad79965e186bea18189"
+const landedCommit = "eb39ee97007046931129366c30d44385b19d9bf0"
 
 // Programs that are built at a commit: folders of the tree.
 const (
@@ -93,7 +93,7 @@ func output(cmd *exec.Cmd) (string, error) {
 // worker of the other version. All workers use the same names.
 func rolling(build func(*Site) (*setup, error)) func(*Site) (*setup, error) {
 	return built(func(s *Site) *setup {
-		s.mixed = true
+		s.mixed, s.oldest = true, true
 		set, older := got(build(s)), s.buildCommit(olderCommit, chaosProgram)
 		first, second := make([]string, s.Workers), make([]string, s.Workers) // "" means this program
 		for id := range s.Workers {

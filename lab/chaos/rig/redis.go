@@ -58,9 +58,9 @@ func (s *Site) redisFaults(servers []*server.Server, o server.RedisOptions) []so
 	}
 	restarts = append(restarts, backup)
 	faults = append(append(faults, faultsOf(servers, guardTTL+4*time.Second, restarts...)...), s.clockFaults()...)
-	if s.mixed {
-		// A padlock before fd2f31ee may lose a hold then (docs/internals/kinds/35-two-clocks.md). When both
-		// commits of older.go are later, this has to go.
+	if s.oldest {
+		// A padlock before fd2f31ee may lose a hold then (docs/internals/kinds/35-two-clocks.md). When
+		// olderCommit is later, this has to go.
 		faults = slices.DeleteFunc(faults, func(f soak.Fault) bool { return f.Kind == clockSetBack })
 	}
 	return faults

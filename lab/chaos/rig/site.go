@@ -23,6 +23,7 @@ type Site struct {
 	dir     string
 	older   string        // the directory of the older padlocks; "" means dir
 	mixed   bool          // some workers, and one of two servers of padlock, are older ones
+	oldest  bool          // the older workers are of olderCommit
 	clock   *server.Clock // of all servers; nil if there is no C compiler for it
 }
 
