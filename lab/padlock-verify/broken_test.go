@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -217,13 +218,18 @@ const span = 12 * time.Second
 // mustBreak certifies a store that is broken, until a question breaks.
 func mustBreak(t *testing.T, url, want string) {
 	t.Helper()
-	v := &verification{url: url, span: span, seed: 1, keep: t.TempDir()}
+	folder := t.TempDir()
+	v := &verification{url: url, span: span, seed: 1, keep: folder, file: filepath.Join(folder, "certificate.json")}
 	t.Cleanup(v.wires.host.End)
 	early, end := context.WithCancel(t.Context())
 	defer end()
 	c := newCertification(v, early)
 	t.Cleanup(c.suite.host.End)
-	c.onBroke = end
+	c.onBroke = func(q *certificate.Question) {
+		if q.Name != "conversation" { // the probes have to find it too
+			end()
+		}
+	}
 	if err := c.askAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type certification struct {
 	early context.Context // ends with the first signal
 	suite wires           // of the suite of the contract
 
-	onBroke func() // is called for each question that broke; may be nil
+	onBroke func(*certificate.Question) // is called for each question that broke; may be nil
 }
 
 func newCertification(v *verification, early context.Context) *certification {
@@ -97,7 +97,7 @@ func (c *certification) skip(q certificate.Question, why string) {
 func (c *certification) note(q certificate.Question) {
 	if q.Verdict == certificate.Broke {
 		if c.onBroke != nil {
-			c.onBroke()
+			c.onBroke(&q)
 		}
 		q.Repeat = cmp.Or(q.Repeat, fmt.Sprintf("padlock-verify --store '%s' --certify FILE --for %v", c.shown, c.span))
 	}

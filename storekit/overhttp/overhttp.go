@@ -176,10 +176,11 @@ func (c *Client) urlOf(r Request) *url.URL {
 
 type watchKey struct{}
 
-// Watch returns a context that tells watch of the requests made with it and of their replies, for a
-// program that records what a service answers. A request is told as it was before it was signed. None
-// without a reply is told, none of [Client.Stream], and none for a login. watch is called by the
-// goroutine of the request, so by several at once, and must not change what it gets.
+// Watch returns a context that tells watch of the requests that are made with it, and of their
+// replies. A program uses it to record what a service answers. A request is told as it was before it
+// was signed, once its reply is here; requests for a login and those of [Client.Stream] are not told.
+// The goroutine of the request calls watch, so several may do so at once. watch must not change what
+// it gets.
 func Watch(ctx context.Context, watch func(u *url.URL, r Request, reply Reply)) context.Context {
 	return context.WithValue(ctx, watchKey{}, watch)
 }
